@@ -1,0 +1,133 @@
+"""The command line without the explorer. Each group of commands lies in a module of its own and is added to `app`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Annotated
+
+import psycopg
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from retrieval_lab import cli_db
+from retrieval_lab.errors import LabError
+
+PROGRAM = "retrieval-lab"
+EXIT_FAILED = 1
+EXIT_ENVIRONMENT = 3
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+
+
+class LabGroup(TyperGroup):
+    """Ends quietly when who reads the output goes away, as in `retrieval-lab ... | head`."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise SystemExit(EXIT_BROKEN_PIPE) from None
+
+
+app = typer.Typer(
+    name=PROGRAM,
+    cls=LabGroup,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(cli_db.app, name="db")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            version = metadata.version(PROGRAM)
+        except metadata.PackageNotFoundError:
+            version = "(not installed, run from its source)"
+        typer.echo(f"{PROGRAM} {version}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    ctx: typer.Context,
+    version: Annotated[  # noqa: ARG001 - the option's callback does the work
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+    debug: Annotated[  # noqa: ARG001 - `main` takes it out of the arguments, wherever it stands
+        bool, typer.Option("--debug", help="Show the traceback of an error. Works after a command, too.")
+    ] = False,
+) -> None:
+    """See one question go through every stage of hybrid retrieval over Postgres.
+
+    Example: [bold]retrieval-lab db status[/bold]
+    """
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def main(argv: Sequence[str] | None = None, *, command: typer.Typer = app, program: str = PROGRAM) -> int:
+    """Run the command line and return the exit code; `argv` is without the program's name, by default the process's.
+
+    `program` is what help and usage errors call it; `command` stands in for `app` where a module runs by itself.
+    Errors become a message on stderr: 2 for bad input or usage, 3 for something that this machine lacks, else 1.
+    """
+    arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _run(command, arguments, program)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last place before the user
+        message, code = _explain(error)
+        if debug:
+            traceback.print_exc()
+        typer.echo(f"error: {message}", err=True)
+    if code == EXIT_BROKEN_PIPE:
+        # What is still buffered would raise again when the interpreter ends.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def _run(command: typer.Typer, arguments: Sequence[str], program: str) -> int:
+    try:
+        get_command(command)(args=list(arguments), prog_name=program)
+    except SystemExit as end:
+        # Typer ends with 1 when who reads the output went away, as in `... | head`; here 1 means that a check failed.
+        if isinstance(end.__context__, BrokenPipeError):
+            return EXIT_BROKEN_PIPE
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else EXIT_FAILED
+    return 0
+
+
+def _take_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """The arguments without `--debug`, and whether it was there. What follows `--` is left alone."""
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    options = [argument for argument in arguments[:end] if argument != "--debug"]
+    return [*options, *arguments[end:]], len(options) < end
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """The message and the exit code of an error."""
+    if isinstance(error, LabError):
+        return str(error), error.exit_code
+    first_line = str(error).partition("\n")[0]
+    if isinstance(error, psycopg.OperationalError):
+        return (
+            f"the database gave up ({first_line}): run it again, or look at 'retrieval-lab db status'",
+            EXIT_ENVIRONMENT,
+        )
+    return f"unexpected {type(error).__name__}: {first_line} (run again with --debug to see where)", EXIT_FAILED

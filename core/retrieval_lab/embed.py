@@ -1,0 +1,141 @@
+"""Turning texts into vectors.
+
+An embedder has `dims`, a `name` that changes whenever its vectors would, and `embed`. `HashEmbedder` needs no model
+and gives the same vectors in every process; `FastEmbedder` runs a small ONNX model (extra `models`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval_lab.errors import InputError
+from retrieval_lab.models import load_model, model_cache_dir
+from retrieval_lab.text import has_words, words
+
+Vectors = NDArray[np.float32]
+
+# Distinct tokens repeat heavily inside a corpus, so a bounded table of hashes spares most of the blake2b calls.
+_REMEMBERED_TOKENS = 1 << 17
+_SIGN_BIT = 1 << 63
+
+
+class Embedder(Protocol):
+    """Anything that turns texts into vectors of one size."""
+
+    @property
+    def dims(self) -> int:
+        """The length of every vector."""
+
+    @property
+    def name(self) -> str:
+        """Names the model and its settings; two embedders of one name give equal vectors."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """A float32 array of shape (len(texts), dims), row i for texts[i]."""
+
+
+def embed_checked(embedder: Embedder, texts: Sequence[str], labels: Sequence[str] | None = None) -> Vectors:
+    """`embedder.embed(texts)`, with its shape and its values checked.
+
+    Raises InputError when the array does not have the promised shape or holds NaN or infinity; the message names the
+    text by its entry in `labels`.
+    """
+    vectors = np.asarray(embedder.embed(texts), dtype=np.float32)
+    if vectors.shape != (len(texts), embedder.dims):
+        expected = (len(texts), embedder.dims)
+        raise InputError(f"embedder {embedder.name} returned an array of shape {vectors.shape}, expected {expected}")
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+    if bad.size:
+        label = labels[bad[0]] if labels is not None else repr(texts[bad[0]][:60])
+        raise InputError(f"embedder {embedder.name} returned NaN or infinity for {label}; vectors must be finite")
+    return vectors
+
+
+def embed_query(embedder: Embedder, query: str) -> Vectors | None:
+    """The query's vector, shape (dims,), or None when it has no words or its vector is zero: nothing to compare with.
+
+    Raises InputError as `embed_checked` does.
+    """
+    if not has_words(query):
+        return None
+    vector: Vectors = embed_checked(embedder, [query], ["the query"])[0]
+    return vector if vector.any() else None
+
+
+class HashEmbedder:
+    """Words, word pairs and three-character slices, hashed to signed counts: lexical vectors without a model.
+
+    The hash is blake2b (RFC 7693) with an 8-byte digest, read big-endian; signed feature hashing as in Weinberger et
+    al., "Feature Hashing for Large Scale Multitask Learning" (2009).
+    """
+
+    def __init__(self, dims: int = 256) -> None:
+        """Raises InputError when dims is below 1."""
+        if dims < 1:
+            raise InputError(f"dims is {dims}; expected 1 or more")
+        self.dims = dims
+        self.name = f"hash-{dims}"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit vectors, float32, shape (len(texts), dims); a text without words gets the zero vector."""
+        vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
+        for row, text in enumerate(texts):
+            vectors[row] = self._vector(text)
+        return vectors
+
+    def _vector(self, text: str) -> NDArray[np.float64]:
+        counts = Counter(_tokens(text))
+        # Python lists keep the additions exact and are quicker here than numpy's scattered adds.
+        sums = [0] * self.dims
+        for token, count in counts.items():
+            hashed = _hash(token)
+            sums[hashed % self.dims] += -count if hashed & _SIGN_BIT else count
+        length = math.sqrt(sum(value * value for value in sums))
+        return np.array(sums, dtype=np.float64) / (length or 1.0)
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Each word, each pair of neighbouring words, each three-character slice of each word, as often as it occurs."""
+    found = words(text)
+    yield from found
+    for left, right in pairwise(found):
+        yield f"{left} {right}"
+    for word in found:
+        for start in range(len(word) - 2):
+            yield word[start : start + 3]
+
+
+@lru_cache(maxsize=_REMEMBERED_TOKENS)
+def _hash(token: str) -> int:
+    return int.from_bytes(blake2b(token.encode(), digest_size=8).digest(), "big")
+
+
+class FastEmbedder:
+    """A sentence embedding model through fastembed (extra `models`), loaded at the first non-empty `embed`."""
+
+    dims = 384
+
+    def __init__(self, model: str = "BAAI/bge-small-en-v1.5", cache_dir: str | Path | None = None) -> None:
+        """`cache_dir` is where the model's files lie: by default $FASTEMBED_CACHE_PATH, else ~/.cache/fastembed."""
+        self.model = model
+        self.name = f"fastembed-{model}"
+        self.cache_dir = model_cache_dir(cache_dir)
+        self._model: Any = None
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """float32, shape (len(texts), 384). Raises as `models.load_model` does."""
+        if not texts:
+            return np.zeros((0, self.dims), dtype=np.float32)
+        if self._model is None:
+            self._model = load_model("fastembed", "TextEmbedding", self.model, self.cache_dir)
+        return np.asarray(list(self._model.embed(list(texts))), dtype=np.float32)

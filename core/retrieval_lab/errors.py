@@ -1,0 +1,51 @@
+"""What can go wrong, in the words of the person who has to mend it.
+
+Each class carries the exit code that the command line gives for it. The message is one line: what was wrong, where,
+what was expected, what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class LabError(Exception):
+    """The base of every error that the lab raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(LabError, ValueError):
+    """What was given cannot be used: a file, an option, a value. Exit code 2."""
+
+    exit_code = 2
+
+
+class EnvironmentMissing(LabError, RuntimeError):
+    """This machine lacks something: a server, an extension, a model. Exit code 3; the message ends with the mend."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong in one file. `line` counts from 1 and is None where the whole file is meant."""
+
+    path: Path
+    line: int | None
+    message: str
+    query_id: str | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line is not None else str(self.path)
+        return ": ".join(part for part in (place, self.query_id, self.message) if part)
+
+
+class FaultyInput(InputError):
+    """Files with faults; `faults` holds all of them, in the order of the files and lines."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))

@@ -1,0 +1,154 @@
+"""Reading golden.yaml: every fault of the file at once, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import yaml
+
+from retrieval_lab.errors import Fault, FaultyInput
+from retrieval_lab.types import GoldenQuery
+
+KEYS = tuple(field.name for field in fields(GoldenQuery))
+
+_STRING = "tag:yaml.org,2002:str"
+_READ_AS = {
+    "tag:yaml.org,2002:int": "a number",
+    "tag:yaml.org,2002:float": "a number",
+    "tag:yaml.org,2002:bool": "a boolean",
+    "tag:yaml.org,2002:timestamp": "a date",
+    "tag:yaml.org,2002:null": "nothing",
+    "tag:yaml.org,2002:merge": "a merge key",
+    "tag:yaml.org,2002:value": "a default value",
+}
+
+
+def load_golden(path: Path | str) -> list[GoldenQuery]:
+    """The golden queries of a YAML file, in its order.
+
+    The file is a list of mappings with exactly the keys query_id, query, kind, doc_id and anchor, all non-blank
+    strings; query ids are unique. Raises FaultyInput with every fault of the file and its line.
+    """
+    reader = _Reader(Path(path))
+    queries = list(reader.queries())
+    if reader.faults:
+        raise FaultyInput(reader.faults)
+    return queries
+
+
+class _Reader:
+    """Walks the YAML nodes, which know their lines, and collects faults on the way."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.faults: list[Fault] = []
+        self._first_lines: dict[str, int] = {}
+
+    def queries(self) -> Iterator[GoldenQuery]:
+        root = self._compose()
+        if root is None:
+            return
+        if not isinstance(root, yaml.SequenceNode):
+            self._fault(root, f"expected a list of queries, each beginning with '- query_id:', found {_shape(root)}")
+            return
+        for number, node in enumerate(root.value, start=1):
+            query = self._query(node, number)
+            if query is not None:
+                yield query
+
+    def _compose(self) -> yaml.Node | None:
+        try:
+            text = self.path.read_bytes().decode("utf-8-sig")
+            root = yaml.compose(text, Loader=yaml.SafeLoader)
+        except OSError as error:
+            self.faults.append(Fault(self.path, None, f"cannot be read: {error.strerror}"))
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            self.faults.append(Fault(self.path, line, f"not UTF-8: byte 0x{error.object[error.start]:02x}"))
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            self.faults.append(Fault(self.path, mark.line + 1 if mark else None, f"not YAML: {error.problem}"))
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            message = f"not YAML: the character U+{int(error.character):04X} is not allowed"
+            self.faults.append(Fault(self.path, line, message))
+        except RecursionError:
+            self.faults.append(Fault(self.path, None, "nested too deeply; expected a list of flat mappings"))
+        else:
+            if root is None:
+                self.faults.append(Fault(self.path, None, "the file is empty; expected a list of queries, [] for none"))
+            return root
+        return None
+
+    def _query(self, node: yaml.Node, number: int) -> GoldenQuery | None:
+        """The query of one list entry, or None after noting at least one fault."""
+        if not isinstance(node, yaml.MappingNode):
+            self._fault(node, f"entry {number}: expected a mapping with {', '.join(KEYS)}, found {_shape(node)}")
+            return None
+        before = len(self.faults)
+        pairs = self._pairs(node)
+        id_node = pairs.get("query_id")
+        query_id = id_node.value if isinstance(id_node, yaml.ScalarNode) and id_node.tag == _STRING else None
+        label = query_id or f"entry {number}"
+        self.faults[before:] = [Fault(f.path, f.line, f.message, label) for f in self.faults[before:]]
+        values = {key: self._string(pairs[key], key, label) for key in KEYS if key in pairs}
+        missing = [key for key in KEYS if key not in pairs]
+        if missing:
+            self._fault(node, f"missing {', '.join(missing)}", label)
+        if query_id and id_node is not None:
+            self._note_id(query_id, id_node)
+        if len(self.faults) > before:
+            return None
+        return GoldenQuery(**{key: value for key, value in values.items() if value is not None})
+
+    def _pairs(self, node: yaml.MappingNode) -> dict[str, yaml.Node]:
+        """The value node of every known key; unknown and repeated keys become faults."""
+        pairs: dict[str, yaml.Node] = {}
+        lines: dict[str, int] = {}
+        for key_node, value in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key not in KEYS:
+                self._fault(key_node, f"unknown key {_shown(key_node)}; the keys are {', '.join(KEYS)}")
+            elif key in pairs:
+                self._fault(key_node, f"{key} is repeated; it stands first in line {lines[key]}")
+            else:
+                pairs[key] = value
+                lines[key] = _line(key_node)
+        return pairs
+
+    def _string(self, node: yaml.Node, key: str, label: str) -> str | None:
+        if not isinstance(node, yaml.ScalarNode):
+            self._fault(node, f"{key} is {_shape(node)}; expected text", label)
+        elif node.tag != _STRING:
+            kind = _READ_AS.get(node.tag, f"{node.tag}")
+            self._fault(node, f"{key} {node.value!r} is read as {kind}; put it in quotes to make it text", label)
+        elif not node.value.strip():
+            self._fault(node, f"{key} is blank; expected text", label)
+        else:
+            return str(node.value)
+        return None
+
+    def _note_id(self, query_id: str, node: yaml.Node) -> None:
+        if query_id in self._first_lines:
+            self._fault(node, f"query_id is repeated; it stands first in line {self._first_lines[query_id]}", query_id)
+        else:
+            self._first_lines[query_id] = _line(node)
+
+    def _fault(self, node: yaml.Node, message: str, query_id: str | None = None) -> None:
+        self.faults.append(Fault(self.path, _line(node), message, query_id))
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _shape(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    return "a list" if isinstance(node, yaml.SequenceNode) else _shown(node)
+
+
+def _shown(node: yaml.Node) -> str:
+    return repr(node.value[:60]) if isinstance(node, yaml.ScalarNode) else _shape(node)

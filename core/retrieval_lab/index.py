@@ -1,0 +1,171 @@
+"""Keeping the index of a corpus in step with its files.
+
+Each corpus has a schema for each way of indexing it. In it, `documents` remembers the fingerprint of every document
+whose chunks are in `chunks`. A document's chunks and its fingerprint change in one transaction, so an interrupted
+run leaves whole documents only, and the next run does the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from psycopg import Connection, sql
+
+from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
+from retrieval_lab.corpus import read_corpus
+from retrieval_lab.embed import Embedder
+from retrieval_lab.errors import Fault, LabError
+from retrieval_lab.store import CHUNKS, Schema, count, upsert
+from retrieval_lab.types import Document
+
+SCHEMA_PREFIX = "lab_"
+
+# Part of every schema's name: a change of the chunker's or of the tables' rules makes new schemas.
+_FORMAT = 1
+_LOCK_POLL_SECONDS = 0.1
+
+
+class IndexingCancelled(LabError):
+    """Indexing was told to stop; what was done is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """`done` of `total` documents are up to date; `doc_id` is the one just finished, None before the first."""
+
+    done: int
+    total: int
+    doc_id: str | None = None
+    waiting: bool = False
+    """Another process is indexing this corpus; this one waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """What one run did, in documents, the number of chunks after it, and a fault for each file left out."""
+
+    indexed: tuple[str, ...]
+    unchanged: int
+    removed: tuple[str, ...]
+    chunks: int
+    faults: tuple[Fault, ...]
+
+
+def schema_name(
+    corpus_dir: Path | str, embedder: Embedder, *, max_chars: int = MAX_CHARS, overlap: int = OVERLAP
+) -> str:
+    """The schema for a corpus folder indexed this way: equal in every process, different for every other way."""
+    key = (_FORMAT, str(Path(corpus_dir).resolve()), max_chars, overlap, embedder.name, embedder.dims)
+    return f"{SCHEMA_PREFIX}{sha256(repr(key).encode()).hexdigest()[:24]}"
+
+
+def index_corpus(
+    conn: Connection[Any],
+    corpus_dir: Path | str,
+    embedder: Embedder,
+    schema: str,
+    *,
+    max_chars: int = MAX_CHARS,
+    overlap: int = OVERLAP,
+    progress: Callable[[Progress], None] = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> IndexReport:
+    """Bring the schema in step with the folder and return what was done.
+
+    New and changed documents are indexed, those gone or unreadable are removed, and nothing is embedded when nothing
+    changed. One process indexes a schema at a time; others wait. The connection must be on autocommit, and is left with
+    the schema as its search path.
+
+    Raises InputError when the folder is no corpus, and IndexingCancelled soon after `cancelled()` turns true.
+    """
+    with _only_indexer(conn, schema, progress, cancelled):
+        files = read_corpus(corpus_dir)  # not before the lock: they may have changed while this process waited
+        _prepare(conn, schema, embedder)
+        known = {str(row[0]): str(row[1]) for row in conn.execute("SELECT doc_id, fingerprint FROM documents")}
+        current = {doc.doc_id: _fingerprint(doc) for doc in files.documents}
+        removed = tuple(sorted(known.keys() - current.keys()))
+        for doc_id in removed:
+            with conn.transaction():
+                _forget(conn, doc_id)
+        stale = [doc for doc in files.documents if known.get(doc.doc_id) != current[doc.doc_id]]
+        unchanged = len(files.documents) - len(stale)
+        progress(Progress(unchanged, len(files.documents)))
+        for done, doc in enumerate(stale, start=unchanged + 1):
+            if cancelled():
+                raise IndexingCancelled(f"indexing stopped after {done - 1} of {len(files.documents)} documents")
+            _index_document(conn, doc, current[doc.doc_id], embedder, max_chars=max_chars, overlap=overlap)
+            progress(Progress(done, len(files.documents), doc.doc_id))
+        chunks = count(conn)
+        _settle(conn, changed=bool(stale or removed), chunks=chunks)
+    return IndexReport(tuple(doc.doc_id for doc in stale), unchanged, removed, chunks, files.faults)
+
+
+def _index_document(
+    conn: Connection[Any], doc: Document, fingerprint: str, embedder: Embedder, *, max_chars: int, overlap: int
+) -> None:
+    chunks = chunk(doc, max_chars=max_chars, overlap=overlap)
+    with conn.transaction():
+        _forget(conn, doc.doc_id)
+        upsert(conn, chunks, embedder)
+        conn.execute("INSERT INTO documents (doc_id, fingerprint) VALUES (%s, %s)", (doc.doc_id, fingerprint))
+
+
+def _forget(conn: Connection[Any], doc_id: str) -> None:
+    conn.execute("DELETE FROM chunks WHERE doc_id = %s", (doc_id,))
+    conn.execute("DELETE FROM documents WHERE doc_id = %s", (doc_id,))
+
+
+def _fingerprint(doc: Document) -> str:
+    return sha256(doc.text.encode()).hexdigest()
+
+
+def _prepare(conn: Connection[Any], schema: str, embedder: Embedder) -> None:
+    """Make the schema and its tables where they are missing, and make it the connection's current one."""
+    conn.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    use_schema(conn, schema)
+    Schema.create(conn, embedder.dims)
+    conn.execute("CREATE TABLE IF NOT EXISTS documents (doc_id text PRIMARY KEY, fingerprint text NOT NULL)")
+
+
+def use_schema(conn: Connection[Any], schema: str) -> None:
+    """Make the schema the first of the connection's search path, before `public`, for the whole session."""
+    conn.execute(sql.SQL("SET search_path TO {}, public").format(sql.Identifier(schema)))
+
+
+def _settle(conn: Connection[Any], *, changed: bool, chunks: int) -> None:
+    """After any change, give the planner its statistics and rid the HNSW index of what was deleted.
+
+    Deleted rows would take places of the index scan's list. A run that died before this shows in the row count.
+    """
+    row = conn.execute("SELECT reltuples FROM pg_class WHERE oid = %s::regclass", (CHUNKS.name,)).fetchone()
+    if changed or row is None or int(row[0]) != chunks:
+        conn.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(CHUNKS.name)))
+
+
+@contextmanager
+def _only_indexer(
+    conn: Connection[Any], schema: str, progress: Callable[[Progress], None], cancelled: Callable[[], bool]
+) -> Iterator[None]:
+    """Holds the schema's advisory lock, which PostgreSQL gives back when the session dies."""
+    key = int.from_bytes(sha256(schema.encode()).digest()[:8], "big", signed=True)
+    while not _locked(conn, "SELECT pg_try_advisory_lock(%s)", key):
+        progress(Progress(0, 0, waiting=True))
+        if cancelled():
+            raise IndexingCancelled("indexing stopped while another process was indexing this corpus")
+        time.sleep(_LOCK_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        if not conn.closed:
+            conn.execute("SELECT pg_advisory_unlock(%s)", (key,))
+
+
+def _locked(conn: Connection[Any], query: Any, key: int) -> bool:
+    row = conn.execute(query, (key,)).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,42 @@
+"""Where the lab keeps what it makes, and where the bundled corpus lies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+from retrieval_lab.errors import EnvironmentMissing
+
+DATA_DIR_VARIABLE = "RETRIEVAL_LAB_DATA_DIR"
+
+
+def data_dir() -> Path:
+    """Return the absolute folder for all that the lab stores; it need not exist yet.
+
+    `$RETRIEVAL_LAB_DATA_DIR` when set, else /var/lib/retrieval-lab for root (whose home the server's user cannot
+    enter), else the platform's data folder of the user.
+    """
+    chosen = os.environ.get(DATA_DIR_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if os.geteuid() == 0:
+        return Path("/var/lib/retrieval-lab")
+    return platformdirs.user_data_path("retrieval-lab", appauthor=False)
+
+
+def bundled_corpus() -> Path:
+    """Return the corpus that comes with the lab: the clone's `fixtures/corpus`, else the one inside the package.
+
+    Raises EnvironmentMissing when neither is there.
+    """
+    here = Path(__file__).resolve()
+    candidates = (here.parents[2] / "fixtures" / "corpus", here.parent / "corpus")
+    for candidate in candidates:
+        if (candidate / "golden.yaml").is_file():
+            return candidate
+    places = " nor ".join(str(candidate) for candidate in candidates)
+    raise EnvironmentMissing(
+        f"the bundled corpus is neither in {places}: install retrieval-lab again, or name a corpus"
+    )

@@ -1,0 +1,212 @@
+"""The table of chunks: its description, its creation, and writing into it.
+
+Every statement of the stages takes its names from a `Table`, so that the same code reads a table that somebody else
+made. The functions work in the connection's current schema, the first of its `search_path`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import psycopg
+from pgvector import Vector
+from psycopg import Connection, sql
+
+from retrieval_lab.embed import Embedder, Vectors, embed_checked
+from retrieval_lab.errors import InputError
+from retrieval_lab.extension import ensure_extension, extension_schema
+from retrieval_lab.text import sendable, words
+from retrieval_lab.types import Chunk
+
+MAX_INDEXED_DIMS = 2000
+"""An HNSW index over the type `vector` takes no more (pgvector's README, "HNSW")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Names of a table of chunks and of its columns; `schema` None means the first of the search path.
+
+    `text_config` is the text search configuration that `tsv` was made with.
+    """
+
+    name: str = "chunks"
+    schema: str | None = None
+    chunk_id: str = "chunk_id"
+    doc_id: str = "doc_id"
+    heading_path: str = "heading_path"
+    start_char: str = "start_char"
+    end_char: str = "end_char"
+    text: str = "text"
+    tsv: str = "tsv"
+    embedding: str = "embedding"
+    text_config: str = "english"
+
+    def names(self, extension_schema: str) -> dict[str, sql.Composable]:
+        """What a statement may refer to: `table`, `config`, `public` (the vector extension's schema), each column."""
+        columns = (
+            "chunk_id",
+            "doc_id",
+            "heading_path",
+            "start_char",
+            "end_char",
+            "text",
+            "tsv",
+            "embedding",
+        )
+        table = sql.Identifier(self.name) if self.schema is None else sql.Identifier(self.schema, self.name)
+        return {
+            "table": table,
+            "config": sql.Literal(self.text_config),
+            "public": sql.Identifier(extension_schema),
+            **{column: sql.Identifier(getattr(self, column)) for column in columns},
+        }
+
+
+CHUNKS = Table()
+
+
+class Schema:
+    """The tables that the stages need."""
+
+    @staticmethod
+    def create(conn: Connection[Any], dims: int, *, table: Table = CHUNKS) -> None:
+        """Make what is missing: the extension, the table for vectors of `dims` numbers, its two indexes.
+
+        Raises InputError when the table exists with another dimension or when dims cannot be indexed.
+        """
+        if not 1 <= dims <= MAX_INDEXED_DIMS:
+            raise InputError(f"dims is {dims}; an HNSW index takes vectors of 1 to {MAX_INDEXED_DIMS} dimensions")
+        with conn.transaction():
+            ensure_extension(conn)
+            existing = table_dims(conn, table)
+            if existing is not None and existing != dims:
+                raise InputError(
+                    f"table {table.name} holds vectors of {existing} dimensions, the embedder makes {dims}; "
+                    "use another schema or drop the table"
+                )
+            names = {**table.names(extension_schema(conn)), "dims": sql.Literal(dims)}
+            conn.execute(sql.SQL(_CREATE_TABLE).format(**names))
+            vector_index = sql.Identifier(f"{table.name}_embedding_hnsw")
+            conn.execute(sql.SQL(_CREATE_VECTOR_INDEX).format(**names, index=vector_index))
+            text_index = sql.Identifier(f"{table.name}_tsv_gin")
+            conn.execute(sql.SQL(_CREATE_TEXT_INDEX).format(**names, index=text_index))
+
+
+_CREATE_TABLE: Final = """
+    CREATE TABLE IF NOT EXISTS {table} (
+        {chunk_id} text PRIMARY KEY,
+        {doc_id} text,
+        {heading_path} text,
+        {start_char} int,
+        {end_char} int,
+        {text} text,
+        {tsv} tsvector GENERATED ALWAYS AS (to_tsvector({config}, {text})) STORED,
+        {embedding} {public}.vector({dims})
+    )"""
+_CREATE_VECTOR_INDEX: Final = """
+    CREATE INDEX IF NOT EXISTS {index} ON {table} USING hnsw ({embedding} {public}.vector_cosine_ops)"""
+_CREATE_TEXT_INDEX: Final = "CREATE INDEX IF NOT EXISTS {index} ON {table} USING gin ({tsv})"
+
+
+def table_dims(conn: Connection[Any], table: Table = CHUNKS) -> int | None:
+    """The dimension of the table's embedding column, or None when there is no such table in the current schema."""
+    # pgvector keeps the dimension as the column's type modifier.
+    row = conn.execute(
+        """
+        SELECT a.atttypmod FROM pg_attribute a
+        JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = coalesce(%(schema)s, current_schema()) AND c.relname = %(table)s
+          AND a.attname = %(column)s AND NOT a.attisdropped
+        """,
+        {"schema": table.schema, "table": table.name, "column": table.embedding},
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def upsert(
+    conn: Connection[Any], chunks: Iterable[Chunk], embedder: Embedder, batch: int = 64, *, table: Table = CHUNKS
+) -> None:
+    """Embed and write the chunks batch by batch: new ids are inserted, known ones replaced where anything differs.
+
+    At most `batch` texts, each `chunk.text` alone, go into one call of the embedder. A batch is written whole or not
+    at all. Raises InputError before any write when the embedder's dimension is not the table's or batch is below 1,
+    and for the batch at hand when a vector is not finite or a text cannot be stored; the message names the chunk.
+    """
+    if batch < 1:
+        raise InputError(f"batch is {batch}; expected 1 or more texts")
+    dims = table_dims(conn, table)
+    if dims is None:
+        raise InputError(f"there is no table {table.name} in the current schema; call Schema.create first")
+    if dims != embedder.dims:
+        raise InputError(
+            f"table {table.name} holds vectors of {dims} dimensions, {embedder.name} makes {embedder.dims}"
+        )
+    statement = sql.SQL(_UPSERT).format(**table.names(extension_schema(conn)))
+    for part in _batches(chunks, batch):
+        _reject_unstorable(part)
+        vectors = embed_checked(embedder, [chunk.text for chunk in part], [f"chunk {chunk.chunk_id}" for chunk in part])
+        try:
+            with conn.transaction(), conn.cursor() as cursor:
+                cursor.executemany(statement, list(_rows(part, vectors)))
+        except psycopg.errors.ProgramLimitExceeded as error:
+            culprit = max(part, key=lambda chunk: len(set(words(chunk.text))))
+            raise InputError(
+                f"chunk {culprit.chunk_id} has {len(culprit.text):,} characters, too many for full text "
+                f"({error.diag.message_primary}); part it by blank lines"
+            ) from error
+
+
+_UPSERT: Final = """
+    INSERT INTO {table} AS old
+        ({chunk_id}, {doc_id}, {heading_path}, {start_char}, {end_char}, {text}, {embedding})
+    VALUES (%s, %s, %s, %s, %s, %s, %s::{public}.vector)
+    ON CONFLICT ({chunk_id}) DO UPDATE SET
+        {doc_id} = excluded.{doc_id}, {heading_path} = excluded.{heading_path},
+        {start_char} = excluded.{start_char}, {end_char} = excluded.{end_char},
+        {text} = excluded.{text}, {embedding} = excluded.{embedding}
+    WHERE (old.{doc_id}, old.{heading_path}, old.{start_char}, old.{end_char}, old.{text}, old.{embedding}::text)
+        IS DISTINCT FROM (excluded.{doc_id}, excluded.{heading_path}, excluded.{start_char}, excluded.{end_char},
+                          excluded.{text}, excluded.{embedding}::text)
+"""
+
+
+def _batches(chunks: Iterable[Chunk], size: int) -> Iterator[list[Chunk]]:
+    source = iter(chunks)
+    while part := list(islice(source, size)):
+        yield part
+
+
+def _reject_unstorable(chunks: Sequence[Chunk]) -> None:
+    for chunk in chunks:
+        if sendable(chunk.text + chunk.heading_path)[1]:
+            raise InputError(f"chunk {chunk.chunk_id} holds a NUL or a lone surrogate, which PostgreSQL cannot store")
+
+
+def _rows(chunks: Sequence[Chunk], vectors: Vectors) -> Iterator[tuple[object, ...]]:
+    for chunk, vector in zip(chunks, vectors, strict=True):
+        place = (chunk.chunk_id, chunk.doc_id, chunk.heading_path, chunk.start_char, chunk.end_char, chunk.text)
+        yield (*place, vector_literal(vector))
+
+
+def vector_literal(vector: Vectors) -> str:
+    """The vector in pgvector's text form, which reads back to the same float32 values."""
+    return str(Vector(vector).to_text())
+
+
+def count(conn: Connection[Any], *, table: Table = CHUNKS) -> int:
+    """The number of chunks in the table."""
+    statement = sql.SQL("SELECT count(*) FROM {table}").format(**table.names(extension_schema(conn)))
+    row = conn.execute(statement).fetchone()
+    return int(row[0]) if row else 0
+
+
+def chunks_of(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = CHUNKS) -> list[Chunk]:
+    """All chunks of the documents, ordered by doc_id and place."""
+    statement = sql.SQL("""
+        SELECT {chunk_id}, {doc_id}, {heading_path}, {start_char}, {end_char}, {text} FROM {table}
+        WHERE {doc_id} = ANY(%s) ORDER BY {doc_id} COLLATE "C", {start_char}, {chunk_id} COLLATE "C"
+    """).format(**table.names(extension_schema(conn)))
+    return [Chunk(*row) for row in conn.execute(statement, (list(doc_ids),))]

@@ -1,0 +1,24 @@
+"""What counts as a word, and making any string safe to send."""
+
+from __future__ import annotations
+
+import re
+
+_WORD = re.compile(r"\w+")
+# PostgreSQL's text type holds no NUL, and UTF-8 has no lone surrogates.
+_UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order: runs of `\\w`, lower case."""
+    return _WORD.findall(text.lower())
+
+
+def has_words(text: str) -> bool:
+    """Whether there is at least one word, that is, anything to search for."""
+    return _WORD.search(text) is not None
+
+
+def sendable(text: str) -> tuple[str, int]:
+    """The text with NULs and lone surrogates turned into spaces, and how many there were."""
+    return _UNSENDABLE.subn(" ", text)

@@ -1,0 +1,131 @@
+"""The values that every stage shares: documents, chunks, hits, golden queries, measures.
+
+All of them are frozen. A stage never changes what an earlier one made; it returns new values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file of a corpus. `doc_id` is the file's stem, `text` its content with `\\n` line ends."""
+
+    doc_id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage: `text` equals the document's text from `start_char` up to `end_char`, in code points."""
+
+    chunk_id: str
+    doc_id: str
+    heading_path: str
+    start_char: int
+    end_char: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One row of a retriever's list.
+
+    `rank` counts from 1; `score` is the retriever's own and compares only within its list.
+    """
+
+    chunk_id: str
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """One row of a list made from other lists.
+
+    `ranks` has one entry for each list that was fused, in their order: the chunk's rank there, or None where that
+    list did not hold it. It stays as fusion made it through reranking and MMR; a reranker alone leaves it empty.
+    """
+
+    chunk_id: str
+    score: float
+    rank: int
+    ranks: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenQuery:
+    """A question whose answer is known: the chunks of `doc_id` whose text holds `anchor` are the relevant ones."""
+
+    query_id: str
+    query: str
+    kind: str
+    doc_id: str
+    anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """A query as full-text search reads it: `positive` terms to find, `excluded` terms to leave out.
+
+    Terms are in tsquery text form (a quoted lexeme, or a phrase in parentheses), each once; `notes` says what was
+    dropped.
+    """
+
+    positive: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def alternatives(self) -> str:
+        """The tsquery that holds when any positive term matches; empty without positive terms."""
+        return " | ".join(self.positive)
+
+    @property
+    def exclusions(self) -> str:
+        """The tsquery that holds when any excluded term matches; empty without exclusions."""
+        return " | ".join(self.excluded)
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """All that one query left behind, stage by stage, in the order of the pipeline.
+
+    `parsed` is the query as full-text search read it. `lists` holds each retriever's candidates by name. `fused` is
+    the whole union of them by fused score, uncut; `reranked` is the pool (its first n) in the reranker's order,
+    `final` what is shown. `chunks` has every chunk of the pool. `notes` says what a stage left out or could not do;
+    `seconds` is wall time by stage.
+    """
+
+    query: str
+    parsed: TextQuery
+    lists: Mapping[str, tuple[Hit, ...]]
+    fused: tuple[Ranked, ...]
+    reranked: tuple[Ranked, ...]
+    final: tuple[Ranked, ...]
+    chunks: Mapping[str, Chunk]
+    notes: tuple[str, ...]
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Means over `queries` golden queries at cut `k`; `by_kind` holds the same for each kind of query.
+
+    `pool` is recall before the cut to k: of the fused pool under `"fused"` and of each list alone under its name, at
+    depth `n`. `undefined` names the queries without a relevant chunk; no mean counts them.
+    """
+
+    k: int
+    queries: int
+    recall: float
+    precision: float
+    mrr: float
+    ndcg: float
+    by_kind: Mapping[str, Metrics]
+    n: int = 0
+    pool: Mapping[str, float] = field(default_factory=dict)
+    undefined: tuple[str, ...] = ()

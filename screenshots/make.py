@@ -1,0 +1,62 @@
+"""Makes the pictures of the README from the real app on the bundled corpus: `make screenshots`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from retrieval_lab_tui.app import ExplorerApp
+
+FOLDER = Path(__file__).parent
+# The exported pictures ask for a web font; without it they need nothing from elsewhere.
+WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """`query_id` is the golden query to step to, `keys` are pressed then."""
+
+    name: str
+    size: tuple[int, int]
+    query_id: str
+    keys: tuple[str, ...] = ()
+
+
+PICTURES = (
+    Picture("found", (160, 45), "q01"),
+    Picture("missed", (160, 45), "q08", ("1",)),
+    Picture("narrow", (80, 24), "q08", ("3",)),
+)
+
+
+async def main() -> None:
+    for picture in PICTURES:
+        app = ExplorerApp()
+        async with app.run_test(size=picture.size) as pilot:
+            await _step_to(pilot, app, picture.query_id)
+            await pilot.press(*picture.keys)
+            await pilot.pause()
+            svg = WEB_FONT.sub("", app.export_screenshot(title="retrieval lab"))
+        app.close_lab()
+        path = FOLDER / f"{picture.name}.svg"
+        path.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
+        print(path)
+
+
+async def _step_to(pilot: Pilot[None], app: ExplorerApp, query_id: str) -> None:
+    while True:
+        answer = app.explore.answer
+        if answer is not None and answer.golden is not None and answer.golden.query_id == query_id:
+            return
+        if answer is not None:
+            await pilot.press("n")
+        while app.explore.answer is answer:
+            await pilot.pause(0.02)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

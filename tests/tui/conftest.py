@@ -1,0 +1,65 @@
+"""The real app on the real server, and a condition to wait for instead of a clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from retrieval_lab.database import Database
+from retrieval_lab_tui.app import ExplorerApp
+
+Condition = Callable[[], object]
+WaitFor = Callable[[Pilot[None], Condition], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def _steady_screen(monkeypatch: pytest.MonkeyPatch, database: Database) -> None:  # noqa: ARG001 - keeps the server up
+    for variable in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL_COLOR_SYSTEM", "COLUMNS", "LINES"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
+
+
+@pytest.fixture
+def wait_for() -> WaitFor:
+    """Pauses until the condition holds; fails after twenty seconds."""
+
+    async def wait(pilot: Pilot[None], condition: Condition) -> None:
+        deadline = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < deadline, "the condition did not come true"
+            await pilot.pause(0.02)
+        await pilot.pause()
+
+    return wait
+
+
+@pytest.fixture
+def answered(wait_for: WaitFor) -> Callable[[Pilot[None], str], Awaitable[None]]:
+    """Waits until the answer on screen is the one to this question."""
+
+    async def wait(pilot: Pilot[None], query: str) -> None:
+        app = pilot.app
+        assert isinstance(app, ExplorerApp)
+        await wait_for(pilot, lambda: app.explore.answer is not None and app.explore.answer.query == query)
+
+    return wait
+
+
+@pytest.fixture
+def small_corpus(tmp_path: Path) -> Path:
+    """Two documents, two golden queries: the second has no chunk that holds its anchor."""
+    docs = tmp_path / "corpus" / "docs"
+    docs.mkdir(parents=True)
+    (docs / "bread.md").write_text("# Bread\n\nBake the loaf for forty minutes.\n", encoding="utf-8")
+    (docs / "soup.md").write_text("# Soup\n\nBoil the leeks with two potatoes.\n", encoding="utf-8")
+    golden = """\
+- {query_id: q1, query: how long does the loaf bake, kind: factual, doc_id: bread, anchor: forty minutes}
+- {query_id: q2, query: how many carrots, kind: factual, doc_id: soup, anchor: three carrots}
+"""
+    (docs.parent / "golden.yaml").write_text(golden, encoding="utf-8")
+    return docs.parent

@@ -1,0 +1,404 @@
+"""The explorer driven by keyboard and mouse on the real server; its state is asserted, not its picture."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import ContentSwitcher, Input, Static
+
+from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.index import Progress
+from retrieval_lab.lab import Lab
+from retrieval_lab.types import GoldenQuery, Stages
+from retrieval_lab_tui.answer import STAGES, movement
+from retrieval_lab_tui.app import ExplorerApp
+from retrieval_lab_tui.screens.help import HelpScreen
+from retrieval_lab_tui.widgets.opening import Opening
+from retrieval_lab_tui.widgets.passage import Passage
+from retrieval_lab_tui.widgets.ranked_list import RankedList
+
+WIDE = (200, 60)
+NARROW = (80, 24)
+
+Answered = Callable[[Pilot[None], str], Awaitable[None]]
+WaitFor = Callable[[Pilot[None], Callable[[], object]], Awaitable[None]]
+
+
+@pytest.fixture
+def app() -> Iterable[ExplorerApp]:
+    """The explorer on the bundled corpus."""
+    explorer = ExplorerApp()
+    yield explorer
+    explorer.close_lab()
+
+
+@pytest.fixture
+def golden() -> list[GoldenQuery]:
+    with Lab.open() as lab:
+        return list(lab.golden)
+
+
+def ranked(app: ExplorerApp, stage: str) -> RankedList:
+    return app.explore.query_one(f"#{stage}", RankedList)
+
+
+def shown(app: ExplorerApp, selector: str) -> str:
+    return str(app.explore.query_one(selector, Static).visual)
+
+
+async def write(pilot: Pilot[None], text: str) -> None:
+    await pilot.press("slash")
+    pilot.app.screen.query_one("#query", Input).value = text
+    await pilot.press("enter")
+
+
+async def test_it_opens_on_the_first_golden_query_of_the_bundled_corpus(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        assert [str(ranked(app, stage).border_title) for stage in STAGES] == [
+            "Vector · 50",
+            "Full text · 50",
+            "Fused · 50 of 89",
+            "Final · 10",
+        ]
+        assert "q01 factual · 1 of 48" in shown(app, "#header")
+        assert "32 docs" in shown(app, "#header")
+
+
+async def test_the_anchor_is_marked_in_each_list_that_holds_it(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        answer = app.explore.answer
+        assert answer is not None
+        assert answer.wanted == {"agent-loops#002"}
+        for stage in STAGES:
+            marked = [row.chunk_id for row in ranked(app, stage).rows if row.wanted]
+            assert marked == ["agent-loops#002"], stage
+
+
+async def test_next_and_previous_step_through_the_golden_queries_and_wrap(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await pilot.press("n")
+        await answered(pilot, golden[1].query)
+        assert app.explore.query_one("#query", Input).value == golden[1].query
+        await pilot.press("p", "p")
+        await answered(pilot, golden[-1].query)
+        assert "48 of 48" in shown(app, "#header")
+
+
+async def test_a_miss_says_so_with_the_depth_that_was_searched(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    missed = next(i for i, query in enumerate(golden) if query.query_id == "q22")
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        for step in range(1, missed + 1):
+            await pilot.press("n")
+            await answered(pilot, golden[step].query)
+        assert "vector >50 › text >50 › fused >50 › rerank >50 › final >10" in shown(app, "#fate")
+        assert "MISS" in shown(app, "#fate")
+
+
+async def test_a_question_of_ones_own_marks_nothing(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await write(pilot, "who painted the inn sign?")
+        await answered(pilot, "who painted the inn sign?")
+        assert not any(row.wanted for stage in STAGES for row in ranked(app, stage).rows)
+        assert "your own" in shown(app, "#fate")
+        assert app.focused is ranked(app, "final")
+
+
+async def test_what_full_text_excluded_is_said(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await write(pilot, "git commit -m")
+        await answered(pilot, "git commit -m")
+        notes = app.explore.query_one("#notes", Static)
+        assert notes.display
+        assert "excluded: 'm'" in str(notes.visual)
+        await pilot.press("n")
+        await answered(pilot, golden[1].query)
+        assert not notes.display
+
+
+async def test_the_chunk_under_the_cursor_is_linked_in_the_other_lists_and_its_passage_shown(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await pilot.press("1", "j", "down")
+        await pilot.pause()
+        chunk_id = ranked(app, "vector").chunk_id
+        assert ranked(app, "vector").cursor == 2
+        assert chunk_id is not None
+        assert {ranked(app, stage).linked for stage in STAGES} == {chunk_id}
+        assert chunk_id in str(app.explore.query_one(Passage).border_title)
+        await pilot.press("k", "G")
+        assert ranked(app, "vector").cursor == 49
+        await pilot.press("g")
+        assert ranked(app, "vector").cursor == 0
+
+
+async def test_lists_are_reached_by_number_arrow_and_tab(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        for key, stage in (("1", "vector"), ("right", "text"), ("l", "fused"), ("tab", "final"), ("h", "fused")):
+            await pilot.press(key)
+            await pilot.pause()
+            assert app.focused is ranked(app, stage), key
+            assert app.explore.active == stage
+        await pilot.press("enter")
+        assert app.focused is app.explore.query_one(Passage)
+        await pilot.press("escape")
+        assert app.focused is ranked(app, "fused")
+
+
+async def test_below_140_columns_one_list_is_shown_under_tabs(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=NARROW) as pilot:
+        await answered(pilot, golden[0].query)
+        assert [stage for stage in STAGES if ranked(app, stage).display] == ["final"]
+        assert "1 Vector ●1" in shown(app, "#tabs")
+        assert "2 Full text ●4" in shown(app, "#tabs")
+        await pilot.press("2")
+        await pilot.pause()
+        assert [stage for stage in STAGES if ranked(app, stage).display] == ["text"]
+        await pilot.resize_terminal(*WIDE)
+        await pilot.pause()
+        assert [stage for stage in STAGES if ranked(app, stage).display] == list(STAGES)
+
+
+async def test_a_click_moves_the_cursor(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        vector = ranked(app, "vector")
+        await pilot.click(vector, offset=(5, 1 + 3 * vector.row_lines))
+        await pilot.pause()
+        assert vector.cursor == 3
+        assert app.explore.active == "vector"
+
+
+async def test_a_storm_of_sizes_breaks_nothing(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await pilot.press("1", "j")
+        for size in ((20, 5), (1, 1), (139, 35), (140, 36), NARROW, WIDE):
+            await pilot.resize_terminal(*size)
+            await pilot.press("j", "n", "p")
+        await answered(pilot, golden[0].query)
+        assert app.explore.active == "vector"
+
+
+async def test_help_lists_the_keys_and_closes(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
+    async with app.run_test(size=NARROW) as pilot:
+        await answered(pilot, golden[0].query)
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("escape")
+        assert app.screen is app.explore
+
+
+async def test_q_leaves(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
+class GatedLab(Lab):
+    """A lab whose answers wait for a gate, question by question."""
+
+    gates: dict[str, threading.Event]
+
+    def trace(self, query: str) -> Stages:
+        self.gates.setdefault(query, threading.Event()).wait(10)
+        return super().trace(query)
+
+
+async def test_a_newer_question_replaces_one_that_is_still_running(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    gates: dict[str, threading.Event] = {}
+
+    def open_gated(*args: Any, **kwargs: Any) -> Lab:
+        lab = GatedLab.open(*args, **kwargs)
+        lab.gates = gates
+        return lab
+
+    app = ExplorerApp(small_corpus, open_lab=open_gated)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for(pilot, lambda: "how long does the loaf bake" in gates)
+        assert "asking" in shown(app, "#header")
+        await write(pilot, "leeks")
+        await wait_for(pilot, lambda: "leeks" in gates)
+        gates["leeks"].set()
+        await answered(pilot, "leeks")
+        gates["how long does the loaf bake"].set()
+        await pilot.pause(0.2)
+        assert app.explore.answer is not None
+        assert app.explore.answer.query == "leeks"
+    app.close_lab()
+
+
+async def test_escape_stops_a_running_question_and_the_last_answer_stands(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    gates = {"how long does the loaf bake": threading.Event()}
+    gates["how long does the loaf bake"].set()
+
+    def open_gated(*args: Any, **kwargs: Any) -> Lab:
+        lab = GatedLab.open(*args, **kwargs)
+        lab.gates = gates
+        return lab
+
+    app = ExplorerApp(small_corpus, open_lab=open_gated)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        await write(pilot, "leeks")
+        await wait_for(pilot, lambda: "leeks" in gates)
+        await pilot.press("escape")
+        gates["leeks"].set()
+        await pilot.pause(0.2)
+        assert app.explore.answer is not None
+        assert app.explore.answer.query == "how long does the loaf bake"
+        assert "asking" not in shown(app, "#header")
+    app.close_lab()
+
+
+async def test_an_anchor_in_no_chunk_is_said(small_corpus: Path, answered: Answered) -> None:
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        assert "FOUND" in shown(app, "#fate")
+        await pilot.press("n")
+        await answered(pilot, "how many carrots")
+        assert "no chunk of this corpus holds the anchor" in shown(app, "#fate")
+    app.close_lab()
+
+
+async def test_a_failed_question_keeps_the_last_answer_and_says_why(small_corpus: Path, answered: Answered) -> None:
+    class FailingLab(Lab):
+        def trace(self, query: str) -> Stages:
+            if query == "leeks":
+                raise EnvironmentMissing("the server is gone [/]")
+            return super().trace(query)
+
+    app = ExplorerApp(small_corpus, open_lab=FailingLab.open)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        await write(pilot, "leeks")
+        await pilot.pause(0.3)
+        assert [note.message for note in app._notifications] == ["the server is gone [/]"]
+        assert app.explore.answer is not None
+        assert app.explore.answer.query == "how long does the loaf bake"
+    app.close_lab()
+
+
+async def test_a_corpus_that_cannot_be_opened_says_why_and_r_tries_again(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    tries = []
+
+    def open_second_time(*args: Any, **kwargs: Any) -> Lab:
+        tries.append(1)
+        if len(tries) == 1:
+            raise EnvironmentMissing("no server [/]: start one")
+        return Lab.open(*args, **kwargs)
+
+    app = ExplorerApp(small_corpus, open_lab=open_second_time)
+    async with app.run_test(size=NARROW) as pilot:
+        opening = app.explore.query_one(Opening)
+        await wait_for(pilot, lambda: opening.has_class("failed"))
+        assert "no server [/]: start one" in str(opening.query_one(Static).visual)
+        await pilot.press("n", "j", "enter", "escape")
+        await pilot.press("r")
+        await answered(pilot, "how long does the loaf bake")
+    app.close_lab()
+
+
+async def test_indexing_shows_its_progress(small_corpus: Path, wait_for: WaitFor, answered: Answered) -> None:
+    gate = threading.Event()
+
+    def open_slowly(*args: Any, progress: Callable[[Progress], None], **kwargs: Any) -> Lab:
+        progress(Progress(12, 32, "hybrid-search"))
+        gate.wait(10)
+        return Lab.open(*args, progress=progress, **kwargs)
+
+    app = ExplorerApp(small_corpus, open_lab=open_slowly)
+    async with app.run_test(size=NARROW) as pilot:
+        text = app.explore.query_one(Opening).query_one(Static)
+        await wait_for(pilot, lambda: "Indexing 12 of 32 documents · hybrid-search" in str(text.visual))
+        assert app.explore.query_one("#body", ContentSwitcher).current == "opening"
+        gate.set()
+        await answered(pilot, "how long does the loaf bake")
+    app.close_lab()
+
+
+async def test_a_corpus_without_golden_queries_waits_for_a_question(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    (small_corpus / "golden.yaml").unlink()
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await wait_for(pilot, lambda: app.focused is app.explore.query_one("#query", Input))
+        await pilot.press("escape")
+        await wait_for(pilot, lambda: app.focused is ranked(app, "final"))
+        await pilot.press("n")
+        assert "no golden queries" in next(iter(app._notifications)).message
+        await write(pilot, "potatoes")
+        await answered(pilot, "potatoes")
+        assert ranked(app, "final").chunk_id == "soup#000"
+    app.close_lab()
+
+
+async def test_faults_of_the_corpus_are_shown_and_the_rest_opens(small_corpus: Path, wait_for: WaitFor) -> None:
+    (small_corpus / "docs" / "broken.md").write_bytes(b"# Broken\n\nnot \xff UTF-8\n")
+    (small_corpus / "golden.yaml").write_text("- {query_id: 7}\n", encoding="utf-8")
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await wait_for(pilot, lambda: len(app._notifications) >= 2)
+        messages = [note.message for note in app._notifications]
+        assert any("broken.md:3" in message and "not UTF-8" in message for message in messages)
+        assert any("golden.yaml:1" in message for message in messages)
+    app.close_lab()
+
+
+@pytest.mark.parametrize(("before", "after", "text"), [(4, 1, "▲ 3"), (1, 3, "▼ 2"), (2, 2, "="), (40, 5, "▲35")])
+def test_movement_is_the_change_of_rank(before: int, after: int, text: str) -> None:
+    assert movement(before, after) == text
+
+
+async def test_q_leaves_while_the_corpus_is_being_opened() -> None:
+    cancelled_seen = threading.Event()
+
+    def open_never(*_: Any, cancelled: Callable[[], bool], **__: Any) -> Lab:
+        while not cancelled():
+            threading.Event().wait(0.01)
+        cancelled_seen.set()
+        raise EnvironmentMissing("left")
+
+    app = ExplorerApp(open_lab=open_never)
+    async with app.run_test(size=NARROW) as pilot:
+        await pilot.pause()
+        await pilot.press("q")
+    assert app.return_code == 0
+    app.close_lab()
+    assert cancelled_seen.wait(5)

@@ -1,0 +1,1 @@
+"""The explorer: the lab in a terminal."""

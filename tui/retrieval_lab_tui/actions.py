@@ -1,0 +1,57 @@
+"""What the explorer can do: one list that feeds the key bindings, the footer, the help screen and the palette."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.binding import Binding, BindingType
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a key does.
+
+    `name` is the action as Textual runs it from the screen and `keys` are Textual's key names; `label` stands in the
+    footer when `footer` is set.
+    """
+
+    name: str
+    keys: str
+    label: str
+    description: str
+    footer: bool = True
+
+    def binding(self) -> Binding:
+        return Binding(self.keys, self.name, self.label, tooltip=self.description, show=self.footer, id=self.name)
+
+
+EXPLORE = (
+    Action("focus_query", "slash", "Query", "Write a question"),
+    Action("app.next_golden", "n", "Next", "Next golden query"),
+    Action("app.previous_golden", "p,N", "Previous", "Previous golden query"),
+    Action("show_list('vector')", "1", "Vector", "Go to the vector list", footer=False),
+    Action("show_list('text')", "2", "Full text", "Go to the full-text list", footer=False),
+    Action("show_list('fused')", "3", "Fused", "Go to the fused list", footer=False),
+    Action("show_list('final')", "4", "Final", "Go to the final list", footer=False),
+    Action("step_list(-1)", "left,h", "List left", "Go to the list on the left", footer=False),
+    Action("step_list(1)", "right,l", "List right", "Go to the list on the right", footer=False),
+    Action("read", "enter", "Read", "Read the passage under the cursor"),
+    Action("app.back_out", "escape", "Back", "Stop the query, or go back to the lists"),
+    Action("app.retry", "r", "Retry", "Open the corpus again after a failure", footer=False),
+    Action("app.help", "question_mark,f1", "Help", "All keys"),
+    Action("app.quit", "q", "Quit", "Leave the explorer"),
+)
+
+MOVES = (
+    Action("move(-1)", "up,k", "Up", "One row up", footer=False),
+    Action("move(1)", "down,j", "Down", "One row down", footer=False),
+    Action("page(-1)", "pageup,ctrl+u", "Page up", "One page up", footer=False),
+    Action("page(1)", "pagedown,ctrl+d", "Page down", "One page down", footer=False),
+    Action("edge(-1)", "home,g", "First", "First row", footer=False),
+    Action("edge(1)", "end,G", "Last", "Last row", footer=False),
+)
+
+
+def bindings(actions: tuple[Action, ...]) -> list[BindingType]:
+    """Textual's bindings for the actions, in their order."""
+    return [action.binding() for action in actions]

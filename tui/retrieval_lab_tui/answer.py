@@ -1,0 +1,159 @@
+"""Everything the screen shows for one question, made from the lab in one go, off the screen's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from textual.content import Content
+
+from retrieval_lab.fate import StageRank, fate
+from retrieval_lab.highlight import Span, anchor_spans, best_window, word_spans
+from retrieval_lab.lab import Lab
+from retrieval_lab.types import Chunk, GoldenQuery, Ranked, Stages
+from retrieval_lab_tui.display import marked, one_line, safe
+from retrieval_lab_tui.widgets.ranked_list import Row
+
+STAGES = ("vector", "text", "fused", "final")
+"""The lists on the screen, left to right."""
+
+_SNIPPET_CHARS = 160
+_SNIPPET_LEAD = 16
+
+
+class _Scored(Protocol):
+    @property
+    def chunk_id(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def rank(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Offsets in a chunk's text: the words that full-text search matched, and the anchor."""
+
+    terms: tuple[Span, ...]
+    anchors: tuple[Span, ...]
+
+    @property
+    def first(self) -> int:
+        """What a reader should see first: the anchor, else the first matched word, else the beginning."""
+        return next(iter(self.anchors or self.terms), (0, 0))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One traced question; `golden` is None for a question of the user's own, and then nothing is wanted.
+
+    `wanted` has the ids of the chunks that hold the anchor, `marks` the highlights of every chunk, and `lists` the
+    rows of each list, ready to draw.
+    """
+
+    query: str
+    golden: GoldenQuery | None
+    stages: Stages
+    chunks: Mapping[str, Chunk]
+    wanted: frozenset[str]
+    marks: Mapping[str, Marks]
+    lists: Mapping[str, tuple[Row, ...]]
+
+    @property
+    def fate(self) -> tuple[StageRank, ...]:
+        """Where the wanted passage stands, stage by stage."""
+        return fate(self.stages, self.wanted)
+
+    def passage(self, chunk_id: str) -> Content:
+        """The chunk's text with its highlights."""
+        marks = self.marks[chunk_id]
+        return marked(safe(self.chunks[chunk_id].text), marks.terms, marks.anchors)
+
+    def ranks(self, chunk_id: str) -> Content:
+        """The chunk's rank in every list, in one line."""
+        found = (next((row.rank for row in self.lists[stage] if row.chunk_id == chunk_id), None) for stage in STAGES)
+        return Content(" · ".join(f"{stage} {_rank(rank)}" for stage, rank in zip(STAGES, found, strict=True)))
+
+    def total(self, stage: str) -> int:
+        """How many rows the list had before it was cut to the pool."""
+        return len(self.stages.fused) if stage == "fused" else len(self.lists[stage])
+
+
+def ask(lab: Lab, query: str, golden: GoldenQuery | None) -> Answer:
+    """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
+    stages = lab.trace(query)
+    ids = [hit.chunk_id for hits in stages.lists.values() for hit in hits]
+    chunks = lab.chunks(list(dict.fromkeys(ids)))
+    matched = lab.matched_words(stages, [chunk.text for chunk in chunks.values()])
+    wanted = frozenset(lab.relevant(golden)) if golden else frozenset()
+    anchor = golden.anchor if golden else ""
+    marks = {
+        chunk_id: Marks(
+            tuple(word_spans(chunk.text, matched)),
+            tuple(anchor_spans(chunk.text, anchor)) if chunk_id in wanted else (),
+        )
+        for chunk_id, chunk in chunks.items()
+    }
+    return Answer(query, golden, stages, chunks, wanted, marks, _lists(stages, chunks, wanted, marks))
+
+
+def _lists(
+    stages: Stages, chunks: Mapping[str, Chunk], wanted: frozenset[str], marks: Mapping[str, Marks]
+) -> dict[str, tuple[Row, ...]]:
+    """The rows of each list as the pipeline uses it: fused is cut to the pool."""
+    listed: dict[str, Sequence[_Scored]] = {
+        **stages.lists,
+        "fused": stages.fused[: len(stages.reranked)],
+        "final": stages.final,
+    }
+    fused = {row.chunk_id: row for row in stages.fused}
+    snippets = {chunk_id: _snippet(chunk, marks[chunk_id]) for chunk_id, chunk in chunks.items()}
+    return {
+        stage: tuple(
+            Row(
+                chunk_id=row.chunk_id,
+                rank=row.rank,
+                score=_score(stage, row.score),
+                detail=_detail(stage, row, fused),
+                heading=one_line(chunks[row.chunk_id].heading_path) or "(before the first heading)",
+                passage=snippets[row.chunk_id],
+                wanted=row.chunk_id in wanted,
+            )
+            for row in rows
+            if row.chunk_id in chunks
+        )
+        for stage, rows in listed.items()
+    }
+
+
+def _snippet(chunk: Chunk, marks: Marks) -> Content:
+    left, right = best_window(marks.anchors or marks.terms, len(chunk.text), _SNIPPET_CHARS, _SNIPPET_LEAD)
+    while 0 < left < right and not chunk.text[left - 1].isspace():
+        left += 1
+    cut = marked(one_line(chunk.text), marks.terms, marks.anchors)[left:right]
+    return Content("…") + cut if left else cut
+
+
+def _score(stage: str, score: float) -> str:
+    """As many digits as tell neighbours apart; an RRF score is always below 1, so its 0 is left out."""
+    if stage == "fused":
+        return f"{score:.4f}".removeprefix("0")
+    return f"{score:.2f}" if stage == "final" else f"{score:.3f}"
+
+
+def _detail(stage: str, row: _Scored, fused: Mapping[str, Ranked]) -> str:
+    if stage == "fused":
+        return "·".join(_rank(rank) for rank in fused[row.chunk_id].ranks)
+    return movement(fused[row.chunk_id].rank, row.rank) if stage == "final" else ""
+
+
+def _rank(rank: int | None) -> str:
+    return "–" if rank is None else str(rank)
+
+
+def movement(before: int, after: int) -> str:
+    """`▲ 3` for three places up, `▼ 2` for two down, `=` for none."""
+    if before == after:
+        return "="
+    return f"{'▲' if after < before else '▼'}{abs(before - after):>2}"

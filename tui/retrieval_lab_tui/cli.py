@@ -1,0 +1,90 @@
+"""The console script: the core's command line with `explore` added, which is also what runs without a command."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from retrieval_lab import cli
+from retrieval_lab.errors import InputError
+from retrieval_lab.paths import data_dir
+
+_GLOBAL_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
+
+
+@cli.app.command()
+def explore(
+    corpus: Annotated[
+        Path | None, typer.Argument(help="Folder with docs/, stories/ and golden.yaml; by default the bundled one.")
+    ] = None,
+    dsn: Annotated[
+        str | None, typer.Option(help="A PostgreSQL server; else $RETRIEVAL_LAB_DSN, else embedded.")
+    ] = None,
+) -> None:
+    """Open the explorer: one question in every stage, side by side.
+
+    Example: [bold]retrieval-lab explore fixtures/corpus[/bold]
+    """
+    _require_terminal()
+    if corpus is not None and not corpus.is_dir():
+        raise InputError(f"{corpus}: no such folder; a corpus is a folder with docs/*.md and stories/*.txt")
+    _log_to_file()
+    # Textual takes a moment to import, which the other commands need not wait for.
+    from retrieval_lab_tui.app import ExplorerApp
+
+    explorer = ExplorerApp(corpus, dsn)
+    try:
+        explorer.run()
+    finally:
+        explorer.close_lab()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code, as `retrieval_lab.cli.main` does.
+
+    Without a command, or with a folder in its place, `explore` is meant; a command's name wins over a folder's.
+    """
+    return cli.main(_with_command(sys.argv[1:] if argv is None else list(argv)))
+
+
+def _with_command(arguments: list[str]) -> list[str]:
+    rest = [argument for argument in arguments if argument != "--debug"]
+    if not rest:
+        return ["explore", *arguments]
+    first = rest[0]
+    if first in _known_commands() or first.startswith(_GLOBAL_OPTIONS):
+        return arguments
+    return ["explore", *arguments] if first.startswith("-") or Path(first).is_dir() else arguments
+
+
+def _known_commands() -> set[str]:
+    return set(getattr(get_command(cli.app), "commands", {}))
+
+
+def _require_terminal() -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InputError(
+            "the explorer needs a terminal for input and output; `retrieval-lab --help` lists what does not"
+        )
+    if os.environ.get("TERM", "") in ("", "dumb"):
+        raise InputError(
+            "the explorer needs a terminal that can move its cursor; set TERM, for example to xterm-256color"
+        )
+
+
+def _log_to_file() -> None:
+    """Keeps log lines and warnings off the screen, which they would tear."""
+    try:
+        data_dir().mkdir(parents=True, exist_ok=True)
+        handler: logging.Handler = logging.FileHandler(data_dir() / "explorer.log", encoding="utf-8")
+    except OSError:
+        handler = logging.NullHandler()
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    logging.captureWarnings(True)

@@ -1,0 +1,95 @@
+"""The lines around the lists: header, the wanted passage's fate, and the tabs of a narrow screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from textual.content import Content
+
+from retrieval_lab.fate import StageRank
+from retrieval_lab.hybrid import RRF_K
+from retrieval_lab.lab import POOL, TOP_K, Lab
+from retrieval_lab.mmr import MMR_LAMBDA
+from retrieval_lab.types import GoldenQuery
+from retrieval_lab_tui.answer import Answer
+from retrieval_lab_tui.display import one_line, shorten_middle
+
+_STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
+_ID_WIDTH = 24
+
+
+def header_line(lab: Lab | None, position: tuple[int, GoldenQuery] | None, asking: bool, width: int) -> Content:
+    """What is open on the left, the golden query's place or what is going on at the right."""
+    left = Content.assemble((" retrieval lab ", "bold $accent"), " ", _corpus(lab))
+    if asking:
+        right = Content.styled("asking… ", "bold $warning")
+    elif lab is not None and position is not None:
+        number, query = position
+        place = f"{one_line(query.query_id)} {one_line(query.kind)} · {number} of {len(lab.golden)} "
+        right = Content.styled(place, "bold")
+    else:
+        right = Content.styled("your own question " if lab is not None else "", "$text-muted")
+    settings = Content.styled(_settings(lab), "$text-muted") if lab is not None else Content("")
+    if left.cell_length + settings.cell_length + right.cell_length < width:
+        right = settings + right
+    gap = width - left.cell_length - right.cell_length
+    if gap < 1:
+        left = left.truncate(max(0, width - right.cell_length - 1), ellipsis=True)
+        gap = 1
+    return Content.assemble(left, " " * gap, right)
+
+
+def _corpus(lab: Lab | None) -> str:
+    if lab is None:
+        return ""
+    parts = lab.corpus.resolve().parts[-2:]
+    documents = lab.index.unchanged + len(lab.index.indexed)
+    return f"{one_line('/'.join(parts))} · {documents} docs · {lab.index.chunks} chunks"
+
+
+def _settings(lab: Lab) -> str:
+    settings = (lab.embedder.name, f"n {POOL}", f"rrf {RRF_K}", "lexical", f"λ {MMR_LAMBDA}", f"k {TOP_K}")
+    server = "embedded" if lab.embedded else "own server"
+    return f"{' │ '.join(settings)}   {server}   "
+
+
+def fate_line(answer: Answer | None, width: int) -> Content:
+    """The wanted passage and its rank at every stage, ending in its final rank or MISS."""
+    if answer is None:
+        return Content("")
+    if answer.golden is None:
+        return Content.styled(" no passage is marked: this question is your own", "$text-muted")
+    if not answer.wanted:
+        return Content.styled(" no chunk of this corpus holds the anchor", "bold $warning")
+    stages = answer.fate
+    journey = Content.styled(" › ", "$text-muted").join([_stage(stage) for stage in stages])
+    missed = stages[-1].rank is None
+    verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
+    room = width - journey.cell_length - verdict.cell_length - 5
+    return Content.assemble((" ● ", "bold $success"), _wanted(answer, room), " ", journey, " ", verdict)
+
+
+def _wanted(answer: Answer, room: int) -> Content:
+    """The wanted chunk's id, with the anchor when there is room for it."""
+    ids = sorted(answer.wanted)
+    name = one_line(ids[0]) + (f" +{len(ids) - 1}" if len(ids) > 1 else "")
+    if room < _ID_WIDTH + 20:
+        return Content.styled(shorten_middle(name, max(8, min(room, 40))), "bold")
+    anchor = f' "{one_line(answer.golden.anchor)}" ' if answer.golden else ""
+    return Content.assemble((shorten_middle(name, 40), "bold"), anchor).truncate(room, ellipsis=True)
+
+
+def _stage(stage: StageRank) -> Content:
+    label = f"{_STAGE_LABELS.get(stage.stage, stage.stage)} "
+    if stage.rank is None:
+        return Content.assemble((label, "$text-muted"), (f">{stage.depth}", "bold $error"))
+    return Content.assemble((label, "$text-muted"), (str(stage.rank), "bold"))
+
+
+def tabs_line(lists: Sequence[tuple[str, str, str]], ranks: Mapping[str, int | None], active: str) -> Content:
+    """One tab a list with its number key and, where `ranks` has the list, the wanted passage's rank in it."""
+    tabs = []
+    for number, (stage, title, _) in enumerate(lists, start=1):
+        mark = f" ●{ranks[stage] or '–'}" if stage in ranks else ""
+        tabs.append(Content.styled(f" {number} {title}{mark} ", "bold reverse" if stage == active else ""))
+    return Content(" ").join(tabs)

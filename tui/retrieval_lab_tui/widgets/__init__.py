@@ -1,0 +1,1 @@
+"""The parts of the explorer's screen, one module each."""

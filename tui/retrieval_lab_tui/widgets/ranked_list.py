@@ -1,0 +1,194 @@
+"""One ranked list: a row a chunk, one to three lines a row, drawn line by line so that length costs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+from retrieval_lab_tui.actions import MOVES, bindings
+from retrieval_lab_tui.display import one_line, shorten_middle
+
+_SCORE_WIDTH = 6
+_ID_WIDTH_IN_ONE_LINE = 26
+_INDENT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One chunk in one list, ready to draw.
+
+    `detail` is the list's own column: where fusion found it, or its move since the stage before. `passage` is the
+    text as one line with its highlights, cut so that the best match is near its beginning.
+    """
+
+    chunk_id: str
+    rank: int
+    score: str
+    detail: str
+    heading: str
+    passage: Content
+    wanted: bool
+
+
+class RankedList(ScrollView, can_focus=True):
+    """Shows rows, keeps a cursor, and marks the row of the chunk that is under the cursor in another list."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"ranked-list--cursor", "ranked-list--linked"}
+    BINDINGS = bindings(MOVES)
+
+    DEFAULT_CSS = """
+    RankedList {
+        border: round $foreground 30%;
+        border-title-style: bold;
+        border-title-color: $foreground;
+        border-subtitle-color: $text-muted;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        text-wrap: nowrap;
+        text-overflow: ellipsis;
+        &:focus { border: round $accent; border-title-color: $accent; }
+        & > .ranked-list--linked { background: $foreground 8%; }
+        & > .ranked-list--cursor { background: $foreground 8%; }
+        &:focus > .ranked-list--cursor { background: $accent 25%; }
+    }
+    """
+
+    cursor: reactive[int] = reactive(0)
+    """The row under the cursor, from 0."""
+    linked: reactive[str | None] = reactive(None)
+    """The chunk that is under the cursor of the active list."""
+    row_lines: reactive[int] = reactive(1)
+    """Lines a row: 1 all in one, 2 with the passage below, 3 with the heading path between them."""
+
+    class Moved(Message):
+        """The cursor came to another chunk, or the list was focused."""
+
+        def __init__(self, ranked_list: RankedList) -> None:
+            super().__init__()
+            self.ranked_list = ranked_list
+
+        @property
+        def control(self) -> RankedList:
+            return self.ranked_list
+
+    def __init__(self, stage: str, title: str, subtitle: str) -> None:
+        super().__init__(id=stage)
+        self.stage = stage
+        self.title = title
+        self.rows: tuple[Row, ...] = ()
+        self.empty_text = ""
+        self.border_title = Content(title)
+        self.border_subtitle = Content(subtitle)
+
+    def show(self, rows: tuple[Row, ...], total: int, empty_text: str) -> None:
+        """Put in new rows of `total` in all; the cursor goes to the first wanted row, else to the first."""
+        self.rows = rows
+        self.empty_text = empty_text
+        count = f"{total}" if total == len(rows) else f"{len(rows)} of {total}"
+        self.border_title = Content(f"{self.title} · {count}")
+        self.set_reactive(RankedList.cursor, next((i for i, row in enumerate(rows) if row.wanted), 0))
+        self._measure()
+        self._reveal(self.cursor)
+
+    @property
+    def chunk_id(self) -> str | None:
+        """The chunk under the cursor, None in an empty list."""
+        return self.rows[self.cursor].chunk_id if self.rows else None
+
+    @property
+    def wanted_rank(self) -> int | None:
+        """The best rank of a wanted chunk in this list."""
+        return next((row.rank for row in self.rows if row.wanted), None)
+
+    def validate_cursor(self, cursor: int) -> int:
+        return max(0, min(cursor, len(self.rows) - 1))
+
+    def watch_cursor(self) -> None:
+        self._reveal(self.cursor)
+        self.refresh()
+        self.post_message(self.Moved(self))
+
+    def watch_linked(self) -> None:
+        position = next((i for i, row in enumerate(self.rows) if row.chunk_id == self.linked), None)
+        if position is not None and not self.has_focus:
+            self._reveal(position)
+        self.refresh()
+
+    def watch_row_lines(self) -> None:
+        self._measure()
+
+    def action_move(self, rows: int) -> None:
+        self.cursor += rows
+
+    def action_page(self, pages: int) -> None:
+        self.cursor += pages * max(1, self.scrollable_content_region.height // self.row_lines - 1)
+
+    def action_edge(self, side: int) -> None:
+        self.cursor = len(self.rows) - 1 if side > 0 else 0
+
+    def on_focus(self) -> None:
+        self.post_message(self.Moved(self))
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None and self.rows:
+            self.cursor = (offset.y + self.scroll_offset.y) // self.row_lines
+
+    def on_resize(self) -> None:
+        self._measure()
+
+    def _measure(self) -> None:
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) * self.row_lines)
+        self.refresh()
+
+    def _reveal(self, row: int) -> None:
+        region = Region(0, row * self.row_lines, 1, self.row_lines)
+        self.scroll_to_region(region, animate=False, force=True, immediate=True)
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        index, line = divmod(y + self.scroll_offset.y, self.row_lines)
+        if index >= len(self.rows):
+            style = self.get_visual_style()
+            text = Content.styled(f" {self.empty_text}", "$text-muted") if y == 0 and not self.rows else Content("")
+            return Visual.to_strips(self, text, width, 1, style, pad=True)[0]
+        row = self.rows[index]
+        if index == self.cursor and (self.has_focus or row.chunk_id == self.linked):
+            style = self.get_visual_style("ranked-list--cursor")
+        elif row.chunk_id == self.linked:
+            style = self.get_visual_style("ranked-list--linked")
+        else:
+            style = self.get_visual_style()
+        return Visual.to_strips(self, self._line(row, line, width), width, 1, style, pad=True)[0]
+
+    def _line(self, row: Row, line: int, width: int) -> Content:
+        if line == 0:
+            return self._first_line(row, width)
+        indent = " " * _INDENT
+        if line == 1 and self.row_lines == 3:
+            return Content.assemble(indent, (shorten_middle(row.heading, width - _INDENT), "$text-muted"))
+        return Content.assemble(indent, row.passage)
+
+    def _first_line(self, row: Row, width: int) -> Content:
+        pointer = "▸" if row.chunk_id == self.linked else " "
+        mark = ("●", "bold $success") if row.wanted else " "
+        detail_width = max((len(other.detail) for other in self.rows), default=0)
+        detail = f"{row.detail.rjust(detail_width)} " if detail_width else ""
+        numbers = f"{row.rank:>3} {row.score:>{_SCORE_WIDTH}} "
+        left = width - len(numbers) - len(detail) - 3
+        id_style = "bold" if row.wanted else ""
+        parts = (pointer, mark, f"{numbers}", (detail, "$text-muted"))
+        if self.row_lines > 1:
+            return Content.assemble(*parts, (shorten_middle(one_line(row.chunk_id), left), id_style))
+        id_width = min(_ID_WIDTH_IN_ONE_LINE, left)
+        name = shorten_middle(one_line(row.chunk_id), id_width).ljust(id_width)
+        return Content.assemble(*parts, (name, id_style), "  ", row.passage)
