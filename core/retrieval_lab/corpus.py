@@ -8,6 +8,7 @@ from pathlib import Path
 
 from retrieval_lab.errors import Fault, FaultyInput, InputError
 from retrieval_lab.markdown import headings
+from retrieval_lab.text import sendable
 from retrieval_lab.types import Document
 
 GOLDEN_FILE = "golden.yaml"
@@ -54,8 +55,8 @@ def load_documents(corpus_dir: Path | str) -> list[Document]:
     `doc_id` is the file's stem. `title` is the first level-1 heading of a Markdown file and the first non-blank line
     of a story; without one it is the doc_id. A byte order mark is dropped, line ends become `\\n`.
 
-    Raises FaultyInput with every file that cannot be read, is not UTF-8, holds a NUL or repeats a doc_id, and
-    InputError when there is no document at all. `read_corpus` gives the rest in spite of faults.
+    Raises FaultyInput with every file that cannot be read, is not UTF-8 (its name too), holds a NUL or repeats a
+    doc_id, and InputError when there is no document at all. `read_corpus` gives the rest in spite of faults.
     """
     files = read_corpus(corpus_dir)
     if files.faults:
@@ -71,6 +72,10 @@ def _document_files(root: Path) -> Iterator[Path]:
 
 
 def _read_text(path: Path) -> str | Fault:
+    if not _is_text(path.name):
+        return Fault(path, None, "its name is not UTF-8; rename the file")
+    if path.exists() and not path.is_file():  # a folder; a pipe would keep us waiting
+        return Fault(path, None, "cannot be read: it is not a file")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -83,6 +88,11 @@ def _read_text(path: Path) -> str | Fault:
         message = f"not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}; save the file as UTF-8"
         return Fault(path, _line_of(data, error.start), message)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name from the file system could be decoded: what could not stands in it as lone surrogates."""
+    return sendable(name)[1] == 0
 
 
 def _line_of(data: bytes, offset: int) -> int:

@@ -6,6 +6,7 @@ what was expected, what to do.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +40,8 @@ class Fault:
     query_id: str | None = None
 
     def __str__(self) -> str:
-        place = f"{self.path}:{self.line}" if self.line is not None else str(self.path)
+        path = os.fsencode(self.path).decode(errors="backslashreplace")  # a name that is not UTF-8 can be printed too
+        place = f"{path}:{self.line}" if self.line is not None else path
         return ": ".join(part for part in (place, self.query_id, self.message) if part)
 
 

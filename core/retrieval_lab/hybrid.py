@@ -29,6 +29,7 @@ Scan = Literal["exact", "hnsw"]
 RRF_K = 60
 
 _MAX_EF_SEARCH = 1000
+_NAMED_EXCLUSIONS = 8
 _log = logging.getLogger(__name__)
 
 
@@ -181,9 +182,11 @@ def _notes(vector: Vectors | None, parsed: TextQuery) -> tuple[str, ...]:
     if vector is None:
         notes.append("vector search: no words to embed in this query")
     if not parsed.positive:
-        notes.append("full text: no terms to find, only stop words, symbols or exclusions")
+        notes.append("full text: no terms to find, only stop words, symbols, exclusions or overlong words")
     if parsed.excluded:
-        notes.append(f"full text excluded: {', '.join(parsed.excluded)}")
+        more = len(parsed.excluded) - _NAMED_EXCLUSIONS
+        named = ", ".join(parsed.excluded[:_NAMED_EXCLUSIONS])
+        notes.append(f"full text excluded: {named}{f' and {more} more' if more > 0 else ''}")
     return tuple(notes)
 
 

@@ -69,11 +69,21 @@ def fresh(database: Database, new_schema: Callable[[], str]) -> Iterator[Connect
         yield connection
 
 
+@pytest.fixture(scope="session")
+def stored_schema(database: Database, corpus_chunks: list[Chunk]) -> Iterator[str]:
+    """The name of a schema with the bundled corpus in its chunks table, embedded by HashEmbedder, analysed."""
+    name = f"lab_test_{uuid.uuid4().hex[:12]}"
+    with database.connect(name) as conn:
+        conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+        Schema.create(conn, 256)
+        upsert(conn, corpus_chunks, HashEmbedder())
+        conn.execute("ANALYZE chunks")
+        yield name
+        conn.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+
+
 @pytest.fixture(scope="module")
-def stored(conn: Connection, corpus_chunks: list[Chunk]) -> Connection:
-    """`conn` with the bundled corpus in its chunks table, embedded by HashEmbedder, analysed."""
-    embedder = HashEmbedder()
-    Schema.create(conn, embedder.dims)
-    upsert(conn, corpus_chunks, embedder)
-    conn.execute("ANALYZE chunks")
-    return conn
+def stored(database: Database, stored_schema: str) -> Iterator[Connection]:
+    """An autocommit connection to the bundled corpus; no test changes what is stored there."""
+    with database.connect(stored_schema) as connection:
+        yield connection

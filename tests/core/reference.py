@@ -80,8 +80,7 @@ def mmr_values(
 ) -> dict[int, float]:
     """The value of every candidate that is left after the picks."""
     return {
-        i: lam * relevance[i]
-        - (1 - lam) * (max(cosine(vectors[i], vectors[p]) for p in picked) if picked else 0.0)
+        i: lam * relevance[i] - (1 - lam) * (max(cosine(vectors[i], vectors[p]) for p in picked) if picked else 0.0)
         for i in range(len(vectors))
         if i not in picked
     }

@@ -1,17 +1,18 @@
-"""The chunker's rules: blocks, sections, greedy packing, overlap; and an independent chunker that must agree everywhere."""
+"""The chunker's rules: blocks, sections, greedy packing, overlap; and an independent chunker that must agree."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core.test_markdown import TRAP_4
 
 from retrieval_lab.chunker import chunk, load_documents
 from retrieval_lab.errors import InputError
 from retrieval_lab.types import Chunk, Document
+from tests.core.test_markdown import TRAP_4
 
 BLOCK_LINES = [
     "",
@@ -199,7 +200,7 @@ def test_a_block_is_never_cut(document: Document, max_chars: int, overlap: int) 
 @given(DOCUMENTS, MAX_CHARS)
 def test_without_overlap_no_character_is_in_two_chunks(document: Document, max_chars: int) -> None:
     pieces = chunk(document, max_chars=max_chars, overlap=0)
-    assert all(a.end_char <= b.start_char for a, b in zip(pieces, pieces[1:], strict=False))
+    assert all(a.end_char <= b.start_char for a, b in pairwise(pieces))
 
 
 @settings(max_examples=50)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -164,6 +166,25 @@ def test_a_file_without_permission_is_a_fault(tmp_path: Path) -> None:
     assert [fault.path.name for fault in files.faults] == ["x.md"]
 
 
+def test_a_pipe_is_a_fault_and_nothing_waits_for_it(tmp_path: Path) -> None:
+    write(tmp_path, {"docs/y.md": "open"})
+    os.mkfifo(tmp_path / "docs" / "x.md")
+    read = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, retrieval_lab.corpus as c; print(c.read_corpus(sys.argv[1]).faults[0])",
+            tmp_path,
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=30,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "x.md" in read.stdout
+
+
 def test_a_dangling_link_is_a_fault(tmp_path: Path) -> None:
     write(tmp_path, {"docs/y.md": "open"})
     (tmp_path / "docs" / "x.md").symlink_to(tmp_path / "gone")
@@ -179,7 +200,8 @@ def test_a_file_name_that_is_no_text_is_a_fault_that_can_be_printed(tmp_path: Pa
     files = read_corpus(tmp_path)
     assert [doc.doc_id for doc in files.documents] == ["good"]
     assert len(files.faults) == 1
-    assert b"caf" in str(files.faults[0]).encode("utf-8")
+    assert "caf\\xe9.md" in str(files.faults[0])
+    assert str(files.faults[0]).encode("utf-8")
 
 
 def test_the_bundled_corpus_has_no_faults_and_a_title_for_each_document(corpus_dir: Path) -> None:

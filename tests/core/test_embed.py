@@ -1,12 +1,12 @@
-"""Embedders: HashEmbedder against a plain one, FastEmbedder with a stand-in for fastembed, and what is checked of any."""
+"""Embedders: HashEmbedder against a plain one, FastEmbedder with a stand-in for fastembed, and checks of any."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core.reference import Vector, hash_vector
 
 from retrieval_lab.embed import FastEmbedder, HashEmbedder, embed_checked, embed_query
 from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.extras import MissingExtra
 from retrieval_lab.types import Chunk
+from tests.core.reference import Vector, hash_vector
 
 SAMPLES = [
     "",
@@ -56,8 +56,6 @@ def test_hash_embedder_equals_a_plain_one_on_the_bundled_corpus(corpus_chunks: l
 
 def test_hash_embedder_by_hand() -> None:
     # blake2b-64 of "a" and of "b", read big-endian; the text has the tokens a, b and "a b".
-    import hashlib
-
     h = [int.from_bytes(hashlib.blake2b(t, digest_size=8).digest(), "big") for t in (b"a", b"b", b"a b")]
     expected = [0.0] * 5
     for value in h:
@@ -99,7 +97,7 @@ def test_hash_embedder_is_equal_in_another_process_with_another_hash_seed() -> N
         "import sys; from hashlib import sha256; from retrieval_lab.embed import HashEmbedder\n"
         "print(sha256(HashEmbedder().embed(eval(sys.stdin.read())).tobytes()).hexdigest())"
     )
-    here = sha256(HashEmbedder().embed(SAMPLES).tobytes()).hexdigest()
+    here = hashlib.sha256(HashEmbedder().embed(SAMPLES).tobytes()).hexdigest()
     for seed in ("1", "4711"):
         run = subprocess.run(
             [sys.executable, "-c", script],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core import reference
-from tests.core.reference import Vector
 
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
@@ -21,6 +19,8 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.hybrid import rrf, search, text_search, vector_search
 from retrieval_lab.store import Schema, upsert
 from retrieval_lab.types import Chunk, Hit, Ranked
+from tests.core import reference
+from tests.core.reference import Vector
 
 Connection = psycopg.Connection[Any]
 
@@ -54,7 +54,7 @@ Fill = Callable[..., dict[str, Vector]]
 
 
 @pytest.fixture
-def fill(fresh: Connection) -> Iterator[Fill]:
+def fill(fresh: Connection) -> Fill:
     """`fill("at 10", "null", ...)` stores one chunk for each text, ids in a scrambled order; gives their vectors."""
     Schema.create(fresh, 2)
 
@@ -66,7 +66,7 @@ def fill(fresh: Connection) -> Iterator[Fill]:
         fresh.execute("ANALYZE chunks")
         return {c.chunk_id: vector for c, vector in zip(chunks, Directions().embed(list(texts)), strict=True)}
 
-    yield store
+    return store
 
 
 def ef_search(conn: Connection) -> str | None:
@@ -100,7 +100,10 @@ def check(hits: list[Hit], expected: list[tuple[str, float]]) -> None:
 @pytest.mark.parametrize("n", [1, 5, 50, 200])
 def test_order_and_score_are_those_of_brute_force(fresh: Connection, fill: Fill, n: int, scan: Any) -> None:
     vectors = fill(*(f"at {i * 1.5}" for i in range(100)))
-    check(vector_search(fresh, Directions(), "at 40.4", n, scan=scan), reference.nearest(Directions.vector("at 40.4"), vectors, n))
+    check(
+        vector_search(fresh, Directions(), "at 40.4", n, scan=scan),
+        reference.nearest(Directions.vector("at 40.4"), vectors, n),
+    )
 
 
 def test_the_score_is_one_minus_the_cosine_distance_and_may_be_negative(fresh: Connection, fill: Fill) -> None:
@@ -260,7 +263,8 @@ def test_rows_that_were_replaced_or_deleted_do_not_shorten_the_list(fresh: Conne
     fresh.execute("DELETE FROM chunks WHERE chunk_id < 'd#100'")
     fresh.execute("SET enable_seqscan = off")
     assert len(vector_search(fresh, Directions(), "at 10", 60)) == 60
-    assert len(vector_search(fresh, Directions(), "at 10", 100, scan="hnsw")) == 100
+    assert len(vector_search(fresh, Directions(), "at 10", 100)) == 100
+    assert len(vector_search(fresh, Directions(), "at 10", 200)) == 100
 
 
 def test_scan_exact_reads_no_index_whatever_the_session_prefers(fresh: Connection, fill: Fill) -> None:
@@ -305,9 +309,9 @@ def test_settings_are_what_they_were_after_a_query_on_autocommit(
 
 @pytest.mark.parametrize("scan", [None, "exact", "hnsw"])
 def test_a_session_that_never_used_pgvector_is_left_with_its_default(
-    database: Database, schema: str, stored: Connection, scan: Any
+    database: Database, stored_schema: str, stored: Connection, scan: Any
 ) -> None:
-    with database.connect(schema) as new:
+    with database.connect(stored_schema) as new:
         hits = vector_search(new, HashEmbedder(), "ranking", 100, scan=scan)
         assert len(hits) == 100
         assert ef_search(new) in (None, "40")
@@ -321,10 +325,10 @@ def test_a_session_that_never_used_pgvector_is_left_with_its_default(
 @pytest.mark.parametrize("autocommit", [True, False])
 @pytest.mark.parametrize("scan", [None, "exact", "hnsw"])
 def test_settings_are_what_they_were_inside_and_after_the_users_transaction(
-    database: Database, schema: str, stored: Connection, autocommit: bool, scan: Any
+    database: Database, stored_schema: str, stored: Connection, autocommit: bool, scan: Any
 ) -> None:
     assert stored.execute("SELECT count(*) FROM chunks").fetchone() != (0,)
-    with database.connect(schema) as other:
+    with database.connect(stored_schema) as other:
         other.autocommit = autocommit
         with other.transaction(force_rollback=True):
             other.execute("SELECT '[1]'::vector")
@@ -338,11 +342,11 @@ def test_settings_are_what_they_were_inside_and_after_the_users_transaction(
 
 @pytest.mark.parametrize("autocommit", [True, False])
 def test_the_users_transaction_stays_open_and_his_own(
-    database: Database, schema: str, stored: Connection, autocommit: bool
+    database: Database, stored_schema: str, stored: Connection, autocommit: bool
 ) -> None:
     query = "ranking of chunks"
     expected = vector_search(stored, HashEmbedder(), query)
-    with database.connect(schema) as other:
+    with database.connect(stored_schema) as other:
         other.autocommit = autocommit
         for _ in range(2):
             with other.transaction():
@@ -513,7 +517,9 @@ def test_search_takes_50_of_each_side_and_gives_10(stored: Connection) -> None:
     assert len(vector_search(stored, HashEmbedder(), query)) == len(text_search(stored, query)) == 50
 
 
-@pytest.mark.parametrize("query", ["vector & index", "'vector | ! <-> ) (index :*", "-" * 40 + "vector index", "-vector -index"])
+@pytest.mark.parametrize(
+    "query", ["vector & index", "'vector | ! <-> ) (index :*", "-" * 40 + "vector index", "-vector -index"]
+)
 def test_operators_never_raise_and_leave_the_vector_side_working(stored: Connection, query: str) -> None:
     assert vector_search(stored, HashEmbedder(), query) == vector_search(stored, HashEmbedder(), "vector index")
     assert any(row.ranks[0] for row in search(stored, HashEmbedder(), query))

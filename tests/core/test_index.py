@@ -382,7 +382,7 @@ def test_a_document_that_can_no_longer_be_read_is_removed_and_comes_back(
 
 
 def test_hostile_names_and_texts_are_only_data(
-    session: Connection, corpus: Path, new_schema: Callable[[], str], clean: Callable[[Path], list[tuple[Any, ...]]]
+    session: Connection, corpus: Path, new_schema: Callable[[], str]
 ) -> None:
     for name in ["'; DROP TABLE chunks; --", "%s %(x)s {}", "[bold]x[@click=app.quit]", "日本 😀", "a#000"]:
         (corpus / "docs" / f"{name}.md").write_text(f"# {name}\n\n\x1b[31m {name} \\", encoding="utf-8")
@@ -472,9 +472,7 @@ def test_two_processes_at_once_do_the_work_once(
 
 
 @pytest.fixture
-def busy(
-    database: Database, session: Connection, corpus: Path, new_schema: Callable[[], str]
-) -> Iterator[tuple[str, threading.Event]]:
+def busy(database: Database, corpus: Path, new_schema: Callable[[], str]) -> Iterator[tuple[str, threading.Event]]:
     """A schema that another thread is indexing, until the event is set."""
     schema, go_on, started = new_schema(), threading.Event(), threading.Event()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -108,8 +110,8 @@ def test_lines_cover_the_text_in_order(text: str) -> None:
     assert "\n".join(text[line.start : line.end] for line in lines(text)) == text
 
 
-# Lines at the top level of a document: no lists, quotes, tables, HTML or setext underlines, whose inner lines CommonMark
-# reads by rules that the chunker does not have.
+# Lines at the top level of a document: no lists, quotes, HTML or setext underlines, whose lines CommonMark reads by
+# rules that the chunker does not have.
 TOP_LEVEL = st.sampled_from(
     [
         "",
@@ -144,7 +146,7 @@ def test_headings_agree_with_markdown_it(document: list[str]) -> None:
     tokens = MarkdownIt("commonmark").parse(text)
     expected = [
         (token.map[0], int(token.tag[1]), inline.content)
-        for token, inline in zip(tokens, tokens[1:], strict=False)
+        for token, inline in pairwise(tokens)
         if token.type == "heading_open" and token.map
     ]
     assert [(text.count("\n", 0, line.start), line.level, line.title) for line in headings(text)] == expected

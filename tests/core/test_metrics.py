@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -314,7 +314,7 @@ def test_settings_that_make_no_sense_are_refused(
 
 def test_each_query_is_embedded_once(stored: Connection, golden: list[GoldenQuery]) -> None:
     class Recorder(HashEmbedder):
-        calls: Counter[str] = Counter()
+        calls: ClassVar[Counter[str]] = Counter()
 
         def embed(self, texts: Sequence[str]) -> Any:
             self.calls.update(texts)
@@ -327,8 +327,9 @@ def test_each_query_is_embedded_once(stored: Connection, golden: list[GoldenQuer
 def test_a_miss_knows_its_rank_in_the_whole_reranked_pool(
     stored: Connection, corpus_chunks: list[Chunk], golden: list[GoldenQuery]
 ) -> None:
-    results = list(evaluate_queries(stored, HashEmbedder(), LexicalReranker(), golden, k=3))
-    assert [result.query for result in results] == golden
+    some = golden[::3]
+    results = list(evaluate_queries(stored, HashEmbedder(), LexicalReranker(), some, k=3))
+    assert [result.query for result in results] == some
     assert any(result.final_rank is None and result.best_rank is not None for result in results)
     for result in results:
         wanted = reference.chunks_with(corpus_chunks, result.query.doc_id, result.query.anchor)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.core import reference
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.mmr import mmr
 from retrieval_lab.types import Ranked
+from tests.core import reference
 
 E1, E2, E3 = np.eye(3)
 ZERO = np.zeros(3)

@@ -15,7 +15,6 @@ import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.core import reference
 
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import EnvironmentMissing, InputError
@@ -23,6 +22,7 @@ from retrieval_lab.extras import MissingExtra
 from retrieval_lab.hybrid import search, text_search, vector_search
 from retrieval_lab.rerank import CrossEncoderReranker, LexicalReranker, fetch, pipeline, stages
 from retrieval_lab.types import Chunk, Ranked
+from tests.core import reference
 
 Connection = psycopg.Connection[Any]
 

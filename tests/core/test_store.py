@@ -13,7 +13,6 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
-from tests.core.reference import Vector
 
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
@@ -22,6 +21,7 @@ from retrieval_lab.hybrid import search, text_search, vector_search
 from retrieval_lab.rerank import LexicalReranker, fetch, pipeline
 from retrieval_lab.store import Schema, Table, chunks_of, count, upsert
 from retrieval_lab.types import Chunk
+from tests.core.reference import Vector
 
 Connection = psycopg.Connection[Any]
 
@@ -155,9 +155,7 @@ def test_a_table_of_the_same_name_in_another_schema_is_another_table(
     one, two = new_schema(), new_schema()
     with database.connect(one) as first, database.connect(two) as second:
         Schema.create(first, 8)
-        second.execute(
-            sql.SQL("SET search_path TO {}, {}, public").format(sql.Identifier(two), sql.Identifier(one))
-        )
+        second.execute(sql.SQL("SET search_path TO {}, {}, public").format(sql.Identifier(two), sql.Identifier(one)))
         Schema.create(second, 9)
         assert dict(columns(first))["embedding"].endswith("vector(8)")
         assert dict(columns(second))["embedding"].endswith("vector(9)")
@@ -202,7 +200,7 @@ def test_the_extension_lands_in_public_and_other_schemas_survive_a_drop(bare_dsn
         before = rows(conn)
         conn.execute("DROP SCHEMA one CASCADE")
         assert rows(conn) == before
-        assert [hit.chunk_id for hit in vector_search(conn, HashEmbedder(8), "a dog")][0] == "d#001"
+        assert vector_search(conn, HashEmbedder(8), "a dog")[0].chunk_id == "d#001"
 
 
 def test_two_sessions_may_create_the_extension_at_the_same_moment(bare_dsn: str) -> None:
@@ -311,9 +309,7 @@ def test_upsert_writes_the_chunk_and_the_embedding_of_its_text(table: Connection
     stored_chunk, vector = fetch(table, ["a b#000"])["a b#000"]
     assert stored_chunk == piece
     np.testing.assert_array_equal(vector, HashEmbedder(8).embed([piece.text])[0])
-    assert table.execute(
-        "SELECT tsv = to_tsvector('english', %s) FROM chunks", (piece.text,)
-    ).fetchone() == (True,)
+    assert table.execute("SELECT tsv = to_tsvector('english', %s) FROM chunks", (piece.text,)).fetchone() == (True,)
 
 
 def test_vectors_are_stored_to_the_last_bit(table: Connection) -> None:

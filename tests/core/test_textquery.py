@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ def passages(*texts: str) -> list[Chunk]:
 
 
 @pytest.fixture
-def among(fresh: Connection) -> Iterator[Callable[..., list[int]]]:
+def among(fresh: Connection) -> Callable[..., list[int]]:
     """`among(query, *texts)`: the positions of the texts that full-text search finds, best first."""
     Schema.create(fresh, 8)
 
@@ -39,7 +39,7 @@ def among(fresh: Connection) -> Iterator[Callable[..., list[int]]]:
         upsert(fresh, passages(*texts), HashEmbedder(8))
         return [int(hit.chunk_id[-3:]) for hit in text_search(fresh, query)]
 
-    yield found
+    return found
 
 
 # --- the rule once more, on the binary form of the tsquery ---------------------------------------------------------
@@ -115,7 +115,7 @@ def own_search(conn: Connection, query: str, n: int = 50) -> list[tuple[str, flo
     positive, excluded = own_terms(conn, query)
     if not positive:
         return []
-    statement = 'SELECT chunk_id, ts_rank_cd(tsv, %(q)s::tsquery, 32) FROM chunks WHERE tsv @@ %(q)s::tsquery'
+    statement = "SELECT chunk_id, ts_rank_cd(tsv, %(q)s::tsquery, 32) FROM chunks WHERE tsv @@ %(q)s::tsquery"
     parameters = {"q": " | ".join(positive)}
     if excluded:
         statement += " AND NOT tsv @@ %(x)s::tsquery"
@@ -166,9 +166,24 @@ def test_a_whole_paragraph_is_searched_by_the_rule(stored: Connection, corpus_ch
 
 
 WORDS = st.sampled_from(
-    ["index", "rank", "vector", "chunk", "golden", "the", "of", "near-duplicate", "ef_search", "x.com/a&b", "it's", "42"]
+    [
+        "index",
+        "rank",
+        "vector",
+        "chunk",
+        "golden",
+        "the",
+        "of",
+        "near-duplicate",
+        "ef_search",
+        "x.com/a&b",
+        "it's",
+        "42",
+    ]
 )
-MARKS = st.sampled_from(["-", '"', " OR ", " - ", "--", "&", "|", "!", "(", ")", ":*", "<->", "'", "\\", " ", "  ", "🙂"])
+MARKS = st.sampled_from(
+    ["-", '"', " OR ", " - ", "--", "&", "|", "!", "(", ")", ":*", "<->", "'", "\\", " ", "  ", "🙂"]
+)
 SOUP = st.lists(st.one_of(WORDS, MARKS, st.just(" ")), max_size=14).map("".join)
 
 
@@ -315,7 +330,9 @@ def test_lexemes_are_not_stemmed_twice(among: Callable[..., list[int]], conn: Co
         assert among(word, f"a {word} b", "c") == [0]
 
 
-@pytest.mark.parametrize("query", ["the who", "to be or not to be", "don't", "a OR", "OR", "!!!", "-only", '"the"', "", " "])
+@pytest.mark.parametrize(
+    "query", ["the who", "to be or not to be", "don't", "a OR", "OR", "!!!", "-only", '"the"', "", " "]
+)
 def test_trap_12_stop_words_and_symbols_alone_find_nothing_and_the_trace_says_why(
     stored: Connection, query: str
 ) -> None:
@@ -422,19 +439,23 @@ def test_a_paragraph_of_thousands_of_distinct_words_is_answered_in_time(
     assert stages(stored, HashEmbedder(), None, query).notes
 
 
-@pytest.mark.parametrize("noise", ["\x00", "\ud800", "\udfff", "\x00\ud800\x00"])
+@pytest.mark.parametrize("noise", ["\x00", "\ud800", "\x00\ud800\x00"])
 def test_nul_and_lone_surrogates_are_treated_as_spaces_and_told(stored: Connection, noise: str) -> None:
     query = f"recip{noise} ranking{noise}fusion"
     assert text_search(stored, query) == text_search(stored, "recip ranking fusion") != []
     assert stages(stored, HashEmbedder(), None, query).notes
 
 
-@pytest.mark.parametrize("noise", ["\x01\x1b[31m", "\x7f\x85\u2028", "\u200b\u202e", "😀", "\ufeff", "\U0010ffff", "%s %(q)s {}"])
+@pytest.mark.parametrize(
+    "noise", ["\x01\x1b[31m", "\x7f\x85\u2028", "\u200b\u202e", "😀", "\ufeff", "\U0010ffff", "%s %(q)s {}"]
+)
 def test_control_characters_and_placeholders_are_only_text(stored: Connection, noise: str) -> None:
     check_against_own_search(stored, f"ranking {noise} fusion")
 
 
-@pytest.mark.parametrize("query", ["日本語のテスト", "café", "cafe\u0301", "ﬁne", "İstanbul", "soft\u00adhyphen", "a\u200bb"])
+@pytest.mark.parametrize(
+    "query", ["日本語のテスト", "café", "cafe\u0301", "ﬁne", "İstanbul", "soft\u00adhyphen", "a\u200bb"]
+)
 def test_trap_17_other_scripts_and_unicode_forms_are_searched_by_the_rule(
     among: Callable[..., list[int]], fresh: Connection, query: str
 ) -> None:
@@ -456,9 +477,11 @@ def test_an_open_transaction_is_kept_on_an_autocommit_connection(stored: Connect
 
 
 @pytest.mark.parametrize("query", ["-" * 40 + " ranking", "\x00", "ranking", "'&|!", "the"])
-def test_an_open_transaction_is_kept_without_autocommit(database: Database, schema: str, stored: Connection, query: str) -> None:
+def test_an_open_transaction_is_kept_without_autocommit(
+    database: Database, stored_schema: str, stored: Connection, query: str
+) -> None:
     expected = text_search(stored, query)
-    with database.connect(schema) as other:
+    with database.connect(stored_schema) as other:
         other.autocommit = False
         other.execute("CREATE TEMP TABLE kept (x int)")
         other.execute("INSERT INTO kept VALUES (1)")
