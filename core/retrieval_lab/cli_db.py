@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -204,7 +205,7 @@ def _size(size_bytes: int) -> str:
 
 def _drop_embedded(*, yes: bool) -> None:
     home = server_admin.status().home
-    if not home.is_dir():
+    if not os.path.lexists(home):
         typer.echo(f"There is nothing to delete in {home.parent}.")
         return
     _confirm(f"Delete the embedded cluster {home} with all that is indexed in it?", yes=yes)

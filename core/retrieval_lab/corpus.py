@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +17,10 @@ _GROUPS = (("docs", ".md"), ("stories", ".txt"))
 
 @dataclass(frozen=True, slots=True)
 class CorpusFiles:
-    """The documents that could be read, and a fault for every file that was left out."""
+    """The documents that could be read, the file of each by doc_id, and a fault for every file that was left out."""
 
     documents: tuple[Document, ...]
+    paths: Mapping[str, Path]
     faults: tuple[Fault, ...]
 
 
@@ -32,21 +33,21 @@ def read_corpus(corpus_dir: Path | str) -> CorpusFiles:
     if not root.is_dir():
         raise InputError(f"{root}: no such folder; a corpus is a folder with docs/*.md and stories/*.txt")
     documents: dict[str, Document] = {}
-    origin: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     faults: list[Fault] = []
     for path in _document_files(root):
         content = _read_text(path)
         if isinstance(content, Fault):
             faults.append(content)
-        elif (first := origin.get(path.stem)) is not None:
+        elif (first := paths.get(path.stem)) is not None:
             message = f"doc_id {path.stem!r} is already taken by {first}; rename one of the two files"
             faults.append(Fault(path, None, message))
         else:
-            origin[path.stem] = path
+            paths[path.stem] = path
             documents[path.stem] = Document(path.stem, _title(path, content), content)
     if not documents and not faults:
         raise InputError(f"{root}: no documents; expected Markdown files in docs/ or text files in stories/")
-    return CorpusFiles(tuple(documents.values()), tuple(faults))
+    return CorpusFiles(tuple(documents.values()), paths, tuple(faults))
 
 
 def load_documents(corpus_dir: Path | str) -> list[Document]:

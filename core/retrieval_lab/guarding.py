@@ -51,7 +51,7 @@ def launch_guardian(cluster: Cluster) -> None:
     with process:
         outcome, _, reason = _read_answer(process).partition(" ")
     if outcome == "failed":
-        raise stuck(layout, f"does not start ({reason})")
+        raise stuck(layout, f"does not start ({reason})", "drop")
     if outcome not in ("ready", "busy"):
         raise stuck(layout, f"has no guardian ({outcome} {reason})")
 
@@ -69,8 +69,9 @@ def _read_answer(process: subprocess.Popen[bytes]) -> str:
     return answer.decode(errors="replace").strip().rpartition("\n")[2]
 
 
-def stuck(layout: Layout, what: str) -> EnvironmentMissing:
+def stuck(layout: Layout, what: str, mend: str = "stop --force") -> EnvironmentMissing:
+    """The error about a server that does `what`; `mend` is the `db` command that helps."""
     return EnvironmentMissing(
-        f"the embedded server {what}: read {layout.log}, run 'retrieval-lab db stop --force' and try again, "
+        f"the embedded server {what}: read {layout.log}, run 'retrieval-lab db {mend}' and try again, "
         "or set RETRIEVAL_LAB_DSN to a server of your own"
     )

@@ -20,7 +20,7 @@ from psycopg import Connection, sql
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
 from retrieval_lab.corpus import read_corpus
 from retrieval_lab.embed import Embedder
-from retrieval_lab.errors import Fault, LabError
+from retrieval_lab.errors import Fault, InputError, LabError
 from retrieval_lab.store import CHUNKS, Schema, count, upsert
 from retrieval_lab.types import Document
 
@@ -91,19 +91,26 @@ def index_corpus(
         current = {doc.doc_id: _fingerprint(doc) for doc in files.documents}
         removed = tuple(sorted(known.keys() - current.keys()))
         for doc_id in removed:
-            with conn.transaction():
-                _forget(conn, doc_id)
+            _forget(conn, doc_id)
         stale = [doc for doc in files.documents if known.get(doc.doc_id) != current[doc.doc_id]]
         unchanged = len(files.documents) - len(stale)
         progress(Progress(unchanged, len(files.documents)))
+        indexed: list[str] = []
+        faults = list(files.faults)
         for done, doc in enumerate(stale, start=unchanged + 1):
             if cancelled():
                 raise IndexingCancelled(f"indexing stopped after {done - 1} of {len(files.documents)} documents")
-            _index_document(conn, doc, current[doc.doc_id], embedder, max_chars=max_chars, overlap=overlap)
+            try:
+                _index_document(conn, doc, current[doc.doc_id], embedder, max_chars=max_chars, overlap=overlap)
+                indexed.append(doc.doc_id)
+            except InputError as error:
+                # A document that cannot be stored is no reason to leave out the others.
+                _forget(conn, doc.doc_id)
+                faults.append(Fault(files.paths[doc.doc_id], None, str(error)))
             progress(Progress(done, len(files.documents), doc.doc_id))
         chunks = count(conn)
         _settle(conn, changed=bool(stale or removed), chunks=chunks)
-    return IndexReport(tuple(doc.doc_id for doc in stale), unchanged, removed, chunks, files.faults)
+    return IndexReport(tuple(indexed), unchanged, removed, chunks, tuple(faults))
 
 
 def _index_document(
@@ -117,8 +124,9 @@ def _index_document(
 
 
 def _forget(conn: Connection[Any], doc_id: str) -> None:
-    conn.execute("DELETE FROM chunks WHERE doc_id = %s", (doc_id,))
-    conn.execute("DELETE FROM documents WHERE doc_id = %s", (doc_id,))
+    with conn.transaction():
+        conn.execute("DELETE FROM chunks WHERE doc_id = %s", (doc_id,))
+        conn.execute("DELETE FROM documents WHERE doc_id = %s", (doc_id,))
 
 
 def _fingerprint(doc: Document) -> str:

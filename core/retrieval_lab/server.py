@@ -88,16 +88,19 @@ class Server:
                 if _serves(self._cluster):
                     return
             except errors.OperationalError as error:
-                problem = " ".join(str(error).split())
+                problem = _one_line(error)
                 if any(sign in problem for sign in _HOPELESS):
                     break
             time.sleep(PAUSE)
         raise stuck(layout, f"does not answer ({problem})")
 
     def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        """Return a new autocommit connection to the lab's database. Raises EnvironmentMissing, psycopg.Error."""
+        """Return a new autocommit connection to the lab's database. Raises EnvironmentMissing."""
         self.ensure()
-        return connect_to(self._cluster, DATABASE, **parameters)
+        try:
+            return connect_to(self._cluster, DATABASE, **parameters)
+        except errors.OperationalError as error:
+            raise stuck(self._cluster.layout, f"does not answer ({_one_line(error)})") from error
 
     def keep(self) -> None:
         """Leave the server up after the last client, until `stop` or until it ends otherwise."""
@@ -150,6 +153,10 @@ def _share_lease(cluster: Cluster) -> int:
     if lease is None:
         raise stuck(layout, "does not finish stopping")
     return lease
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def connect_to(cluster: Cluster, database: str, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:

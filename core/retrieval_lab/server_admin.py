@@ -66,10 +66,9 @@ def peek(**parameters: Any) -> psycopg.Connection[tuple[Any, ...]] | None:
 
 def stop(*, force: bool = False) -> bool:
     """Stop the server; False when none ran. Raises ServerInUseError when others use it, unless `force` is given."""
-    found = locate()
-    if not found.layout.home.is_dir():
+    cluster = _existing_cluster()
+    if cluster is None:
         return False
-    cluster = prepare(found)
     with contextlib.nullcontext() if force else _alone(cluster.layout):
         return _stop(cluster)
 
@@ -79,11 +78,10 @@ def drop() -> Path | None:
 
     Raises ServerInUseError when others use it.
     """
-    found = locate()
-    home = found.layout.home
-    if not home.is_dir():
+    cluster = _existing_cluster()
+    if cluster is None:
         return None
-    cluster = prepare(found)
+    home = cluster.layout.home
     doomed = home.with_name(f"{home.name}.dropped")
     with _alone(cluster.layout):
         _stop(cluster)
@@ -91,6 +89,18 @@ def drop() -> Path | None:
         home.rename(doomed)  # at once, so that a start that comes now finds nothing instead of half of it
     shutil.rmtree(doomed)
     return home
+
+
+def _existing_cluster() -> Cluster | None:
+    """The cluster, if this user may use it. Raises EnvironmentMissing where not."""
+    found = locate()
+    try:
+        found.layout.home.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError:
+        pass  # told better by `prepare`
+    return prepare(found)
 
 
 @contextlib.contextmanager

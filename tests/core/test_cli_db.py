@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from retrieval_lab import cli, cli_db, server_admin
+from retrieval_lab import cli, server_admin
 from retrieval_lab.database import Database
 from retrieval_lab.errors import InputError
 from retrieval_lab.server import Server
@@ -33,9 +33,9 @@ def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def made_before() -> Iterator[Path]:
+def made_before(fast_folder: Path) -> Iterator[Path]:
     """A data directory with a cluster in it."""
-    path = Path(tempfile.mkdtemp(prefix="retrieval-lab-test-"))
+    path = Path(tempfile.mkdtemp(prefix="retrieval-lab-test-", dir=fast_folder))
     path.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RETRIEVAL_LAB_DATA_DIR", str(path))
@@ -70,18 +70,17 @@ Main = Callable[..., tuple[int, str, str]]
 
 @pytest.mark.usefixtures("folder")
 class TestLifeOfTheServer:
-    def test_dsn_stays_up_until_stop(self) -> None:
+    def test_dsn_stays_up_until_stop(self, main: Main) -> None:
         printed = run("db", "dsn")
         assert (printed.returncode, printed.stderr) == (0, "")
         time.sleep(0.3)
         with psycopg.connect(printed.stdout.strip()) as conn:
             assert conn.execute("SELECT '[1]'::vector").fetchone() == ("[1]",)
-        assert json.loads(run("db", "status", "--json").stdout)["kept"]
-        assert run("db", "stop").stdout == "The embedded server was stopped.\n"
+        assert json.loads(main("db", "status", "--json")[1])["kept"]
+        assert main("db", "stop") == (0, "The embedded server was stopped.\n", "")
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(printed.stdout.strip())
-        again = run("db", "stop")
-        assert (again.returncode, again.stdout) == (0, "The embedded server was not running.\n")
+        assert main("db", "stop") == (0, "The embedded server was not running.\n", "")
 
     def test_start_says_where_and_notes_the_variable(self, main: Main, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("RETRIEVAL_LAB_DSN", NOBODY_LISTENS)
@@ -96,7 +95,7 @@ class TestLifeOfTheServer:
         refused = run("db", "stop")
         assert refused.returncode == 1
         assert f"in use (process ids: {os.getpid()})" in refused.stderr
-        assert run("db", "stop", "--force").returncode == 0
+        assert main("db", "stop", "--force")[0] == 0
         share.close()
         assert main("db", "stop")[0] == 0
 
@@ -183,7 +182,7 @@ class TestDrop:
 
     def test_embedded_cluster(self, folder: Path, main: Main) -> None:
         share = Server.start()
-        assert run("db", "drop", "--yes").returncode == 1
+        assert main("db", "drop", "--yes")[0] == 1
         share.close()
         assert main("db", "drop", "--yes")[0] == 0
         assert not list(folder.iterdir())
@@ -230,7 +229,7 @@ class TestEveryCommand:
         def fail(**_: object) -> None:
             raise error
 
-        monkeypatch.setattr(cli_db.server_admin, "stop", fail)
+        monkeypatch.setattr(server_admin, "stop", fail)
         found, out, err = main("db", "stop")
         assert (found, out) == (code, "")
         assert err.count("\n") <= 1
@@ -243,7 +242,7 @@ class TestEveryCommand:
         def fail(**_: object) -> None:
             raise ZeroDivisionError("by zero")
 
-        monkeypatch.setattr(cli_db.server_admin, "stop", fail)
+        monkeypatch.setattr(server_admin, "stop", fail)
         code, _, err = main(*arguments)
         assert code == 1
         assert "Traceback" in err

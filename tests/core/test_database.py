@@ -198,7 +198,7 @@ class TestExtension:
 
     def test_role_that_may_not_create_it(self, scratch: Callable[..., str], role: str) -> None:
         dsn = f"{scratch('lab_test_plain')}&options=-crole%3D{role}"
-        with pytest.raises(EnvironmentMissing, match="superuser.*CREATE EXTENSION vector WITH SCHEMA public"):
+        with pytest.raises(EnvironmentMissing, match=r"superuser.*CREATE EXTENSION vector WITH SCHEMA public"):
             Database.open(dsn)
 
     def test_role_that_finds_it_there(self, database: Database, role: str) -> None:
@@ -214,7 +214,7 @@ class TestExtension:
 
     def test_database_of_another_encoding(self, scratch: Callable[..., str]) -> None:
         options = "ENCODING 'LATIN1' LOCALE 'C' LOCALE_PROVIDER libc TEMPLATE template0"
-        with pytest.raises(EnvironmentMissing, match="LATIN1.*UTF8"):
+        with pytest.raises(EnvironmentMissing, match=r"LATIN1.*UTF8"):
             Database.open(scratch("lab_test_latin", options))
 
 

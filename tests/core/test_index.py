@@ -66,7 +66,7 @@ def session(database: Database) -> Iterator[Connection]:
 def content(conn: Connection, schema: str) -> list[tuple[Any, ...]]:
     columns = "chunk_id, doc_id, heading_path, start_char, end_char, text, tsv::text, embedding::text"
     table = sql.Identifier(schema, "chunks")
-    statement = sql.SQL(f"SELECT {columns} FROM {{}} ORDER BY chunk_id").format(table)  # type: ignore[arg-type]
+    statement = sql.SQL(f"SELECT {columns} FROM {{}} ORDER BY chunk_id").format(table)
     return conn.execute(statement).fetchall()
 
 

@@ -306,7 +306,7 @@ def test_no_queries_give_no_means_and_no_error(stored: Connection) -> None:
 
 @pytest.mark.parametrize("settings", [{"k": 0}, {"k": -1}, {"n": 0}])
 def test_settings_that_make_no_sense_are_refused(
-    stored: Connection, golden: list[GoldenQuery], settings: dict[str, int]
+    stored: Connection, golden: list[GoldenQuery], settings: dict[str, Any]
 ) -> None:
     with pytest.raises(InputError):
         evaluate(stored, HashEmbedder(), LexicalReranker(), golden[:1], **settings)

@@ -214,4 +214,4 @@ def test_equals_brute_force_on_random_pools(seed: int) -> None:
     random = np.random.default_rng(seed)
     vectors, query = random.normal(size=(50, 16)), random.normal(size=16)
     scores = sorted(random.gamma(2, 3, size=50).tolist(), reverse=True)
-    assert picked(query, scores, vectors, top_k=10) == reference.mmr(query, scores, vectors, 0.7, 10)
+    assert picked(query, scores, vectors, top_k=10) == reference.mmr(query, scores, list(vectors), 0.7, 10)

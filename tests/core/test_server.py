@@ -21,7 +21,7 @@ import psycopg
 import pytest
 
 from retrieval_lab import guardian, server_admin
-from retrieval_lab.cluster import DATABASE, locate
+from retrieval_lab.cluster import DATABASE, locate, prepare
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.guardian.supervisor import LOG_LIMIT
 from retrieval_lab.guarding import is_guarded
@@ -84,14 +84,14 @@ def kill_guardian(folder: Path) -> None:
 
 def is_alive(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 
 
 @contextlib.contextmanager
-def data_directory() -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="retrieval-lab-test-"))
+def data_directory(parent: Path) -> Iterator[Path]:
+    path = Path(tempfile.mkdtemp(prefix="retrieval-lab-test-", dir=parent))
     path.chmod(0o755)
     yield path
     wait_until(lambda: not processes(path), "the end of all processes")
@@ -121,18 +121,18 @@ def query(statement: str) -> object:
 
 
 @pytest.fixture
-def empty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def empty(fast_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data directory without a cluster; afterwards no process of it may be left."""
-    with data_directory() as path:
+    with data_directory(fast_folder) as path:
         monkeypatch.setenv("RETRIEVAL_LAB_DATA_DIR", str(path))
         yield path
         server_admin.stop(force=True)
 
 
 @pytest.fixture(scope="module")
-def made_before() -> Iterator[Path]:
+def made_before(fast_folder: Path) -> Iterator[Path]:
     """A data directory with a cluster in it, which the tests use one after another."""
-    with pytest.MonkeyPatch.context() as patch, data_directory() as path:
+    with pytest.MonkeyPatch.context() as patch, data_directory(fast_folder) as path:
         patch.setenv("RETRIEVAL_LAB_DATA_DIR", str(path))
         patch.setenv("LC_ALL", "C")  # under which a cluster with a locale of the system's folds ASCII letters alone
         Server.start().close()
@@ -239,7 +239,7 @@ class TestLife:
 
 class TestSharing:
     def test_several_start_at_once(self, empty: Path) -> None:
-        clients = [client() for _ in range(4)]
+        clients = [client() for _ in range(3)]
         assert all(is_ready(process) for process in clients)
         assert len(postmasters(empty)) == len(guardians(empty)) == 1
         for process in clients:
@@ -323,6 +323,14 @@ class TestKills:
         kill_guardian(folder)
         share.close()
         wait_until(lambda: not processes(folder), "the end of the server")
+
+    def test_guardian_is_asked_to_end(self, folder: Path) -> None:
+        share = Server.start()
+        os.kill(guardians(folder)[0], signal.SIGTERM)
+        wait_until(lambda: not processes(folder), "the end of the server")
+        share.ensure()
+        assert query("SELECT 1") == 1
+        share.close()
 
     def test_guardian_and_client(self, folder: Path) -> None:
         process = client()
@@ -467,17 +475,6 @@ class TestKeeping:
         wait_until(lambda: not processes(folder), "the end of the server")
 
 
-class TestDrop:
-    def test_deletes_the_cluster(self, empty: Path) -> None:
-        share = Server.start()
-        share.keep()
-        share.close()
-        home = locate().layout.home
-        assert server_admin.drop() == home
-        assert not list(empty.iterdir())
-        assert server_admin.drop() is None
-
-
 class TestFolders:
     @pytest.mark.parametrize("name", ["x" * 120, "comma, space"])
     def test_socket_elsewhere(self, move: Callable[[str], Path], name: str) -> None:
@@ -573,7 +570,7 @@ class TestRoot:
         own = empty / "own"
         own.mkdir(mode=0o700)
         monkeypatch.setenv("RETRIEVAL_LAB_DATA_DIR", str(own))
-        Server.start().close()
+        prepare(locate())
         assert stat.S_IMODE(own.stat().st_mode) == 0o711
 
     def test_wheel_that_the_server_cannot_read_is_copied(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

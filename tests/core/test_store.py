@@ -169,6 +169,13 @@ def test_create_inside_the_users_transaction_can_be_rolled_back(fresh: Connectio
     assert fresh.execute("SELECT to_regclass('chunks')").fetchone() == (None,)
 
 
+def test_create_that_fails_leaves_nothing_half_made(fresh: Connection) -> None:
+    fresh.execute("CREATE TABLE chunks (embedding vector(8))")  # no tsv: the second index cannot be made
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        Schema.create(fresh, 8)
+    assert indexes(fresh) == set()
+
+
 # --- the extension -------------------------------------------------------------------------------------------------
 
 
@@ -248,7 +255,7 @@ def everything_works(conn: Connection) -> None:
     assert chunks_of(conn, ["d"]) == chunks
     assert len(vector_search(conn, embedder, "fox")) == 3
     for scan in ("exact", "hnsw"):
-        assert len(vector_search(conn, embedder, "fox", scan=scan)) == 3  # type: ignore[arg-type]
+        assert len(vector_search(conn, embedder, "fox", scan=scan)) == 3
     assert [hit.chunk_id for hit in text_search(conn, "fox -dog")] == ["d#000"]
     assert len(search(conn, embedder, "fox")) == 3
     assert len(pipeline(conn, embedder, LexicalReranker(), "fox")) == 3
@@ -466,7 +473,8 @@ def test_characters_that_cannot_be_stored_are_refused_by_chunk_id(
     table: Connection, place: str, unstorable: str
 ) -> None:
     chunks = passages("a", "b", "c")
-    chunks[1] = replace(chunks[1], **{place: unstorable})
+    edit: dict[str, Any] = {place: unstorable}
+    chunks[1] = replace(chunks[1], **edit)
     with pytest.raises(InputError, match="d#001"):
         upsert(table, chunks, HashEmbedder(8))
     assert count(table) == 0

@@ -120,7 +120,7 @@ def own_search(conn: Connection, query: str, n: int = 50) -> list[tuple[str, flo
     if excluded:
         statement += " AND NOT tsv @@ %(x)s::tsquery"
         parameters["x"] = " | ".join(excluded)
-    rows = conn.execute(statement, parameters).fetchall()  # type: ignore[arg-type]
+    rows = conn.execute(statement, parameters).fetchall()
     return sorted(rows, key=lambda row: (-row[1], row[0]))[:n]
 
 

@@ -51,6 +51,11 @@ MOVES = (
     Action("edge(1)", "end,G", "Last", "Last row", footer=False),
 )
 
+SCROLLS = (
+    Action("scroll_up", "up,k", "Scroll up", "One line up", footer=False),
+    Action("scroll_down", "down,j", "Scroll down", "One line down", footer=False),
+)
+
 
 def bindings(actions: tuple[Action, ...]) -> list[BindingType]:
     """Textual's bindings for the actions, in their order."""

@@ -69,7 +69,7 @@ class Programs:
                 extra_groups=None if gid is None else [],
             )
         except (OSError, subprocess.SubprocessError) as error:
-            raise StartError(f"{program} cannot be started{self._as_whom()}: {error}") from error
+            raise StartError(f"{program} cannot be started{self._whom('as')}: {error}") from error
 
     def give(self, folder: Path) -> None:
         """Make the user who runs the programs the owner of a folder. Raises StartError."""
@@ -78,27 +78,28 @@ class Programs:
         try:
             os.chown(folder, *self.account, follow_symlinks=False)
         except OSError as error:
-            raise StartError(f"{folder} cannot be handed over{self._as_whom()}: {error.strerror}") from error
+            raise StartError(f"{folder} cannot be given{self._whom('to')}: {error.strerror}") from error
 
-    def _as_whom(self) -> str:
-        return "" if self.account is None else f" to user id {self.account[0]}"
+    def _whom(self, preposition: str) -> str:
+        return "" if self.account is None else f" {preposition} user id {self.account[0]}"
 
 
 def make_cluster(layout: Layout, programs: Programs, lock: int) -> None:
     """Run initdb in a folder beside the final one and rename it: a cluster is complete or absent. Raises StartError."""
+    if layout.data.exists():
+        raise StartError(f"{layout.data} is in the way and holds no cluster")
     for leftover in layout.home.glob("data.new-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     fresh = layout.home / f"data.new-{os.getpid()}"
     fresh.mkdir(mode=0o700)
     programs.give(fresh)
+    logged = layout.log.stat().st_size
     access = (f"--username={SUPERUSER}", "--auth-local=peer", "--auth-host=reject")
     code = programs.spawn("initdb", ["-D", str(fresh), *access, *LOCALE, "--no-instructions"], lock).wait()
     try:
         if code != 0:
-            raise StartError(f"initdb failed with exit code {code}")
+            raise StartError(f"initdb failed with exit code {code}{_complaint(layout, logged)}")
         fresh.rename(layout.data)
-    except OSError as error:
-        raise StartError(f"{layout.data} is in the way and holds no cluster: {error.strerror}") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
@@ -111,6 +112,7 @@ def start_server(layout: Layout, programs: Programs, lock: int) -> Postmaster:
     for stale in (layout.data / "postmaster.pid", layout.socket, layout.socket.with_name(f"{layout.socket.name}.lock")):
         stale.unlink(missing_ok=True)
     _write_access_rules(layout)
+    logged = layout.log.stat().st_size
     sockets = str(layout.sockets).replace('"', '""')
     settings = {**SETTINGS, "unix_socket_directories": f'"{sockets}"'}
     arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -119,7 +121,7 @@ def start_server(layout: Layout, programs: Programs, lock: int) -> Postmaster:
     deadline = time.monotonic() + START_SECONDS
     while not _says_ready(layout):
         if not postmaster.running():
-            raise StartError(f"the server ended with exit code {child.returncode}")
+            raise StartError(f"the server ended with exit code {child.returncode}{_complaint(layout, logged)}")
         if time.monotonic() > deadline:
             postmaster.stop()
             raise StartError(f"the server was not ready after {START_SECONDS:.0f} seconds")
@@ -132,6 +134,13 @@ def _write_access_rules(layout: Layout) -> None:
     user = pwd.getpwuid(os.geteuid()).pw_name.replace('"', '""')
     (layout.data / "pg_hba.conf").write_text("local all all peer map=lab\n", encoding="utf-8")
     (layout.data / "pg_ident.conf").write_text(f'lab "{user}" {SUPERUSER}\n', encoding="utf-8")
+
+
+def _complaint(layout: Layout, logged: int) -> str:
+    """The last error in the log after its first `logged` bytes, to be put behind a message."""
+    lines = layout.log.read_bytes()[logged:].decode(errors="replace").splitlines()
+    complaints = [line for line in lines if "error: " in line or "FATAL: " in line or "PANIC: " in line]
+    return f": {complaints[-1]}" if complaints else ""
 
 
 def _says_ready(layout: Layout) -> bool:

@@ -1,0 +1,122 @@
+"""A corpus opened for questions: what it answers, in which words it matched, and what happens when the server goes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from retrieval_lab import Lab
+from retrieval_lab.database import Database
+from retrieval_lab.embed import HashEmbedder
+from retrieval_lab.errors import EnvironmentMissing, InputError
+from retrieval_lab.fate import StageRank, fate
+from retrieval_lab.rerank import LexicalReranker, pipeline
+
+QUESTION = "How many milliseconds does reranking 40 pairs take?"
+
+
+@pytest.fixture(scope="module")
+def lab(database: Database) -> Iterator[Lab]:  # noqa: ARG001 - keeps the server up
+    with Lab.open() as opened:
+        yield opened
+
+
+def test_a_trace_ends_in_what_the_pipeline_returns(lab: Lab, database: Database) -> None:
+    with database.connect(lab.schema) as conn:
+        expected = pipeline(conn, HashEmbedder(), LexicalReranker(), QUESTION, scan="exact")
+    assert list(lab.trace(QUESTION).final) == expected
+
+
+def test_the_fate_of_a_passage_is_its_rank_at_every_stage(lab: Lab) -> None:
+    query = next(query for query in lab.golden if query.query_id == "q08")
+    made = lab.trace(query.query)
+    assert fate(made, lab.relevant(query)) == (
+        StageRank("vector", 4, 50),
+        StageRank("text", 4, 50),
+        StageRank("fused", 1, 50),
+        StageRank("reranked", 14, 50),
+        StageRank("final", None, 10),
+    )
+
+
+def test_a_passage_beyond_the_pool_is_in_no_later_stage(lab: Lab) -> None:
+    made = lab.trace(QUESTION)
+    beyond = made.fused[len(made.reranked)].chunk_id
+    assert [entry.rank for entry in fate(made, {beyond})[2:]] == [None, None, None]
+
+
+def test_matched_words_include_stemmed_forms_and_no_stop_words(lab: Lab) -> None:
+    trace = lab.trace("the running of tests")
+    assert lab.matched_words(trace, ["Runs and ran, a test tested the Testing of runners"]) == {
+        "runs",
+        "test",
+        "tested",
+        "testing",
+    }
+
+
+def test_words_inside_a_phrase_are_matched(lab: Lab) -> None:
+    trace = lab.trace('"reciprocal rank"')
+    assert lab.matched_words(trace, ["rank reciprocal ranks others"]) == {"rank", "reciprocal", "ranks"}
+
+
+def test_opening_again_indexes_nothing(lab: Lab) -> None:
+    with Lab.open() as again:
+        assert again.index.indexed == ()
+        assert again.index.unchanged == 32
+        assert again.schema == lab.schema
+
+
+def test_a_folder_that_is_no_corpus_is_refused_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no documents"):
+        Lab.open(tmp_path)
+    with pytest.raises(InputError, match="no such folder"):
+        Lab.open(tmp_path / "gone")
+
+
+def test_a_running_question_can_be_cancelled_and_the_next_one_is_answered(lab: Lab) -> None:
+    """A backend that sleeps under the question's lock stands for a slow query."""
+    lab.trace(QUESTION)
+    assert lab._conn is not None
+    failures: list[BaseException] = []
+
+    def slow() -> None:
+        try:
+            lab._ask(lambda conn: conn.execute("SELECT pg_sleep(30)"))
+        except psycopg.errors.QueryCanceled as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    while thread.is_alive():
+        lab.cancel()
+        thread.join(0.05)
+    assert len(failures) == 1
+    assert len(lab.trace(QUESTION).final) == 10
+
+
+def test_questions_from_many_threads_are_answered_one_after_another(lab: Lab) -> None:
+    expected = lab.trace(QUESTION).final
+    answers: list[object] = []
+    threads = [threading.Thread(target=lambda: answers.append(lab.trace(QUESTION).final)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert answers == [expected] * 6
+
+
+def test_when_the_connection_dies_the_error_says_so_and_the_next_question_reconnects(
+    lab: Lab, database: Database
+) -> None:
+    lab.trace(QUESTION)
+    assert lab._conn is not None
+    with database.connect() as conn:
+        conn.execute("SELECT pg_terminate_backend(%s)", (lab._conn.info.backend_pid,))
+    with pytest.raises(EnvironmentMissing, match="ask again to reconnect"):
+        lab.trace(QUESTION)
+    assert len(lab.trace(QUESTION).final) == 10
