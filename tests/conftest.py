@@ -15,7 +15,7 @@ import pytest
 from psycopg import sql
 
 from retrieval_lab import server_admin
-from retrieval_lab.database import Database
+from retrieval_lab.database import Database, make_schema
 
 _OWN_DATA_DIR = pytest.StashKey[Path]()
 
@@ -68,7 +68,7 @@ def schema(database: Database) -> Iterator[str]:
     name = f"lab_test_{uuid.uuid4().hex[:12]}"
     identifier = sql.Identifier(name)
     with database.connect() as conn:
-        conn.execute(sql.SQL("CREATE SCHEMA {}").format(identifier))
+        make_schema(conn, name)
         yield name
         conn.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(identifier))
 

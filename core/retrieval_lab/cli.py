@@ -12,7 +12,6 @@ from typing import Annotated
 
 import psycopg
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 from retrieval_lab import cli_db
@@ -25,19 +24,8 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 
-class LabGroup(TyperGroup):
-    """Ends quietly when who reads the output goes away, as in `retrieval-lab ... | head`."""
-
-    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            raise SystemExit(EXIT_BROKEN_PIPE) from None
-
-
 app = typer.Typer(
     name=PROGRAM,
-    cls=LabGroup,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

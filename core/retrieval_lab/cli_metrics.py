@@ -20,7 +20,6 @@ from retrieval_lab.mmr import MMR_LAMBDA
 from retrieval_lab.rerank import LexicalReranker
 
 app = typer.Typer(
-    cls=cli.LabGroup,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

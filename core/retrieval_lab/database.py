@@ -18,11 +18,21 @@ from retrieval_lab.extension import ensure_extension, extension_schema
 from retrieval_lab.server import Server
 from retrieval_lab.server_admin import peek as peek_embedded
 
-__all__ = ["Database", "LabSchema", "configured_dsn", "connect", "ensure_extension", "peek", "schemas"]
+__all__ = [
+    "Database",
+    "LabSchema",
+    "configured_dsn",
+    "connect",
+    "ensure_extension",
+    "make_schema",
+    "peek",
+    "schemas",
+]
 
 DSN_VARIABLE = "RETRIEVAL_LAB_DSN"
 CONNECT_SECONDS = 5
 
+_SCHEMA_MARK = "made by retrieval-lab"
 _SESSION: dict[str, Any] = {"application_name": "retrieval-lab", "client_encoding": "utf8"}
 
 # A cancelled query makes psycopg log warnings, which Python prints on the terminal when nobody set up logging.
@@ -156,16 +166,25 @@ def peek(dsn: str | None = None) -> psycopg.Connection[tuple[Any, ...]] | None:
     return connect(dsn) if dsn is not None else peek_embedded(**_SESSION)
 
 
+def make_schema(conn: psycopg.Connection[Any], name: str) -> None:
+    """Make the schema where it is missing, and mark it as the lab's, which may then drop it."""
+    with conn.transaction():
+        if conn.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)).fetchone() is None:
+            conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+            conn.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(name), _SCHEMA_MARK))
+
+
 def schemas(conn: psycopg.Connection[Any]) -> list[LabSchema]:
-    """Return the lab's schemas (their names begin with `lab_`) that this role may drop, by name."""
+    """Return the schemas that `make_schema` made and that this role may drop, by name."""
     rows = conn.execute(
-        r"""
+        """
         SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
         FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'm')
-        WHERE n.nspname LIKE 'lab\_%' AND pg_has_role(n.nspowner, 'USAGE')
+        WHERE obj_description(n.oid, 'pg_namespace') = %s AND pg_has_role(n.nspowner, 'USAGE')
         GROUP BY n.nspname
         ORDER BY n.nspname COLLATE "C"
-        """
+        """,
+        (_SCHEMA_MARK,),
     ).fetchall()
     return [LabSchema(name, size) for name, size in rows]
 

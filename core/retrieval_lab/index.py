@@ -19,6 +19,7 @@ from psycopg import Connection, sql
 
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
 from retrieval_lab.corpus import read_corpus
+from retrieval_lab.database import make_schema
 from retrieval_lab.embed import Embedder
 from retrieval_lab.errors import Fault, InputError, LabError
 from retrieval_lab.store import CHUNKS, Schema, count, upsert
@@ -135,7 +136,7 @@ def _fingerprint(doc: Document) -> str:
 
 def _prepare(conn: Connection[Any], schema: str, embedder: Embedder) -> None:
     """Make the schema and its tables where they are missing, and make it the connection's current one."""
-    conn.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+    make_schema(conn, schema)
     use_schema(conn, schema)
     Schema.create(conn, embedder.dims)
     conn.execute("CREATE TABLE IF NOT EXISTS documents (doc_id text PRIMARY KEY, fingerprint text NOT NULL)")

@@ -145,5 +145,3 @@ def _stop(cluster: Cluster) -> bool:
             raise stuck(layout, "does not stop")
         time.sleep(PAUSE)
     return True
-
-

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from retrieval_lab import cli, server_admin
-from retrieval_lab.database import Database
+from retrieval_lab.database import Database, make_schema
 from retrieval_lab.errors import InputError
 from retrieval_lab.server import Server
 
@@ -163,13 +163,14 @@ class TestDrop:
             conn.execute("CREATE DATABASE lab_test_drop")
         dsn = database.dsn.replace("/lab?", "/lab_test_drop?")
         with psycopg.connect(dsn, autocommit=True) as conn:
-            conn.execute("CREATE SCHEMA lab_1 CREATE TABLE t (n int)")
-            conn.execute("CREATE SCHEMA others")
+            make_schema(conn, "lab_1")
+            conn.execute("CREATE TABLE lab_1.t (n int)")
+            conn.execute("CREATE SCHEMA lab_others")
             assert main("db", "drop", "--dsn", dsn)[0] == 2
             code, out, _ = main("db", "drop", "--dsn", dsn, "--yes")
             assert (code, out) == (0, "Deleted lab_1.\n")
-            left = conn.execute("SELECT nspname FROM pg_namespace WHERE nspname IN ('lab_1', 'others')").fetchall()
-            assert left == [("others",)]
+            left = conn.execute("SELECT nspname FROM pg_namespace WHERE nspname IN ('lab_1', 'lab_others')").fetchall()
+            assert left == [("lab_others",)]
         assert "no schemas of the lab" in main("db", "drop", "--dsn", dsn)[1]
         with database.connect() as conn:
             conn.execute("DROP DATABASE lab_test_drop")

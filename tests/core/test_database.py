@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from retrieval_lab.database import Database, LabSchema, connect, ensure_extension, peek, schemas
+from retrieval_lab.database import Database, LabSchema, connect, ensure_extension, make_schema, peek, schemas
 from retrieval_lab.errors import EnvironmentMissing
 
 NOBODY_LISTENS = "host=127.0.0.1 port=1 dbname=lab user=me"
@@ -221,8 +221,9 @@ class TestExtension:
 class TestSchemas:
     def test_names_and_sizes(self, scratch: Callable[..., str], role: str) -> None:
         with connect(scratch("lab_test_schemas")) as conn:
-            for name in ("lab_b", "lab_a", "labour", "other"):
-                conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
+            conn.execute("CREATE SCHEMA lab_of_somebody")
+            for name in ("lab_b", "lab_a", "lab_of_somebody"):
+                make_schema(conn, name)
             conn.execute("CREATE TABLE lab_a.t AS SELECT repeat('x', 1000) AS text FROM generate_series(1, 100)")
             found = schemas(conn)
             assert [schema.name for schema in found] == ["lab_a", "lab_b"]

@@ -517,10 +517,10 @@ class TestFolders:
     def test_data_directory_is_a_file(self, empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         blocked = empty / "file"
         blocked.touch()
-        monkeypatch.setenv("RETRIEVAL_LAB_DATA_DIR", str(blocked))
-        with pytest.raises(EnvironmentMissing, match="RETRIEVAL_LAB_DATA_DIR"):
-            Server.start()
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setenv("RETRIEVAL_LAB_DATA_DIR", str(blocked))
+            with pytest.raises(EnvironmentMissing, match="RETRIEVAL_LAB_DATA_DIR"):
+                Server.start()
 
     @pytest.mark.usefixtures("empty")
     def test_wheel_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:

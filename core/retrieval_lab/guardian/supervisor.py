@@ -147,6 +147,7 @@ class Guardian:
             if _DRAINED in orders and self.layout.keep.exists():
                 os.close(self._lease)
             elif _DRAINED in orders or STOP in orders:
+                _log("told to stop" if STOP in orders else "the last client has left")
                 break
         server.stop()
 
