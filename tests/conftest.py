@@ -68,7 +68,7 @@ def schema(database: Database) -> Iterator[str]:
     name = f"lab_test_{uuid.uuid4().hex[:12]}"
     identifier = sql.Identifier(name)
     with database.connect() as conn:
-        make_schema(conn, name)
+        make_schema(conn, name, "a test")
         yield name
         conn.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(identifier))
 

@@ -196,7 +196,7 @@ def _described(status: Status) -> Iterator[str]:
         yield f"sessions  {facts.sessions}"
         yield f"schemas   {len(facts.schemas)}"
     for schema in facts.schemas:
-        yield f"          {schema.name}  {_size(schema.size_bytes)}"
+        yield f"          {schema.name}  {_size(schema.size_bytes):>9}  {schema.purpose}"
 
 
 def _size(size_bytes: int) -> str:

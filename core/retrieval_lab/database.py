@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.extension import ensure_extension, extension_schema
 from retrieval_lab.server import Server
 from retrieval_lab.server_admin import peek as peek_embedded
@@ -27,12 +27,13 @@ __all__ = [
     "make_schema",
     "peek",
     "schemas",
+    "use_schema",
 ]
 
 DSN_VARIABLE = "RETRIEVAL_LAB_DSN"
 CONNECT_SECONDS = 5
 
-_SCHEMA_MARK = "made by retrieval-lab"
+_SCHEMA_MARK = "made by retrieval-lab for "
 _SESSION: dict[str, Any] = {"application_name": "retrieval-lab", "client_encoding": "utf8"}
 
 # A cancelled query makes psycopg log warnings, which Python prints on the terminal when nobody set up logging.
@@ -41,9 +42,10 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True)
 class LabSchema:
-    """A schema that the lab made, with the bytes its tables and indexes take on disk."""
+    """A schema that the lab made, what it is for, and the bytes its tables and indexes take on disk."""
 
     name: str
+    purpose: str
     size_bytes: int
 
 
@@ -53,7 +55,6 @@ class Database:
     def __init__(self, dsn: str, server: Server | None = None) -> None:
         self.dsn = dsn
         self._server = server
-        self._extension_schema: str | None = None
 
     @classmethod
     def open(cls, dsn: str | None = None) -> Database:
@@ -78,13 +79,12 @@ class Database:
     def connect(self, schema: str | None = None) -> psycopg.Connection[tuple[Any, ...]]:
         """Return a new autocommit connection, for the caller to close.
 
-        With `schema`, which need not exist yet, names are looked up there, then in the schema of pgvector, then in
-        public. An embedded server that was killed meanwhile is started again. Raises EnvironmentMissing.
+        With `schema`, which need not exist yet, names are looked up there first, as `use_schema` does. An embedded
+        server that was killed meanwhile is started again. Raises EnvironmentMissing.
         """
         conn = self._connect()
         if schema is not None:
-            path = dict.fromkeys((schema, self._extension_schema or "public", "public"))
-            conn.execute(sql.SQL("SET search_path = {}").format(sql.SQL(", ").join(map(sql.Identifier, path))))
+            use_schema(conn, schema)
         return conn
 
     def keep(self) -> None:
@@ -125,7 +125,6 @@ class Database:
                 )
             try:
                 ensure_extension(conn)
-                self._extension_schema = extension_schema(conn)
             except psycopg.Error as error:
                 raise EnvironmentMissing(
                     f"pgvector cannot be set up in the database {conn.info.dbname} ({_one_line(error)}): "
@@ -166,27 +165,47 @@ def peek(dsn: str | None = None) -> psycopg.Connection[tuple[Any, ...]] | None:
     return connect(dsn) if dsn is not None else peek_embedded(**_SESSION)
 
 
-def make_schema(conn: psycopg.Connection[Any], name: str) -> None:
-    """Make the schema where it is missing, and mark it as the lab's, which may then drop it."""
-    with conn.transaction():
-        if conn.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)).fetchone() is None:
+def make_schema(conn: psycopg.Connection[Any], name: str, purpose: str) -> None:
+    """Make the schema where it is missing, and mark it as the lab's, which may then drop it.
+
+    Raises EnvironmentMissing when this role may not make schemas, InputError when the name cannot be one.
+    """
+    if conn.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)).fetchone() is not None:
+        return
+    try:
+        with conn.transaction():
             conn.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
-            conn.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(name), _SCHEMA_MARK))
+            conn.execute(sql.SQL("COMMENT ON SCHEMA {} IS {}").format(sql.Identifier(name), _SCHEMA_MARK + purpose))
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise EnvironmentMissing(
+            f"the role {conn.info.user} may not make schemas in the database {conn.info.dbname}: have its owner run "
+            f"GRANT CREATE ON DATABASE {conn.info.dbname} TO {conn.info.user}"
+        ) from error
+    except psycopg.ProgrammingError as error:
+        raise InputError(f"{name!r} cannot be a schema: {_one_line(error)}") from error
+
+
+def use_schema(conn: psycopg.Connection[Any], schema: str) -> None:
+    """Look names up in the schema, then in that of pgvector, then in `public`, for the rest of the session."""
+    path = dict.fromkeys((schema, extension_schema(conn), "public"))
+    conn.execute(sql.SQL("SET search_path TO {}").format(sql.SQL(", ").join(map(sql.Identifier, path))))
 
 
 def schemas(conn: psycopg.Connection[Any]) -> list[LabSchema]:
     """Return the schemas that `make_schema` made and that this role may drop, by name."""
     rows = conn.execute(
         """
-        SELECT n.nspname, coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+        SELECT n.nspname,
+               substr(obj_description(n.oid, 'pg_namespace'), length(%(mark)s::text) + 1),
+               coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
         FROM pg_namespace n LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'm')
-        WHERE obj_description(n.oid, 'pg_namespace') = %s AND pg_has_role(n.nspowner, 'USAGE')
-        GROUP BY n.nspname
+        WHERE starts_with(obj_description(n.oid, 'pg_namespace'), %(mark)s) AND pg_has_role(n.nspowner, 'USAGE')
+        GROUP BY n.oid, n.nspname
         ORDER BY n.nspname COLLATE "C"
         """,
-        (_SCHEMA_MARK,),
+        {"mark": _SCHEMA_MARK},
     ).fetchall()
-    return [LabSchema(name, size) for name, size in rows]
+    return [LabSchema(*row) for row in rows]
 
 
 def _reason(error: psycopg.Error, dsn: str, given: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import Connection
 
 from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.statements import execute
 
 OLDEST_WITH_HNSW = (0, 5, 0)
 
@@ -50,8 +51,9 @@ def extension_schema(conn: Connection[Any]) -> str:
     """
     found = _schemas.get(conn)
     if found is None:
-        row = conn.execute(
-            "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'"
+        row = execute(
+            conn,
+            "SELECT nspname FROM pg_extension JOIN pg_namespace n ON n.oid = extnamespace WHERE extname = 'vector'",
         ).fetchone()
         if row is None:
             raise EnvironmentMissing(
@@ -62,12 +64,12 @@ def extension_schema(conn: Connection[Any]) -> str:
 
 
 def _installed_version(conn: Connection[Any]) -> str | None:
-    row = conn.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
+    row = execute(conn, "SELECT extversion FROM pg_extension WHERE extname = 'vector'").fetchone()
     return None if row is None else str(row[0])
 
 
 def _create(conn: Connection[Any]) -> None:
-    if conn.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone() is None:
+    if execute(conn, "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone() is None:
         raise EnvironmentMissing(
             "this PostgreSQL server has no pgvector; install its package (for example postgresql-17-pgvector), "
             "or leave out the DSN to use the embedded server"
@@ -75,8 +77,8 @@ def _create(conn: Connection[Any]) -> None:
     try:
         with conn.transaction():
             # IF NOT EXISTS does not protect two sessions that create it at the same moment.
-            conn.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
-            conn.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+            execute(conn, "SELECT pg_advisory_xact_lock(%s)", (_LOCK_KEY,))
+            execute(conn, "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
     except psycopg.errors.InsufficientPrivilege as error:
         raise EnvironmentMissing(
             "this role may not create extensions; ask a superuser to run CREATE EXTENSION vector WITH SCHEMA public"

@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
-Span = tuple[int, int]
+from retrieval_lab.text import WORD, folded
 
-_WORD = re.compile(r"\w+")
+Span = tuple[int, int]
 
 
 def word_spans(text: str, words: Collection[str]) -> list[Span]:
     """The places of the words, which are lower case, in order."""
-    return [match.span() for match in _WORD.finditer(text) if match[0].lower() in words]
+    return [match.span() for match in WORD.finditer(text) if match[0].lower() in words]
 
 
 def anchor_spans(text: str, anchor: str) -> list[Span]:
-    """The places of the anchor in order, whatever the case and however white space runs in it."""
-    pattern = r"\s+".join(re.escape(part) for part in anchor.split())
-    return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)] if pattern else []
+    """The places of the anchor in order, compared as `metrics.relevant` compares: `text.folded` on both sides."""
+    sought = folded(anchor)
+    if not sought.strip():
+        return []
+    haystack, origin = _folded_with_origin(text)
+    spans = []
+    found = haystack.find(sought)
+    while found >= 0:
+        last = found + len(sought) - 1
+        spans.append((origin[found], origin[last] + 1))
+        found = haystack.find(sought, last + 1)
+    return spans
+
+
+def _folded_with_origin(text: str) -> tuple[str, list[int]]:
+    """`folded(text)`, and for each of its characters the offset of the one in `text` that it comes from."""
+    origin: list[int] = []
+    pieces: list[str] = []
+    for offset, char in enumerate(text):
+        piece = folded(char)
+        if piece == " " and pieces and pieces[-1] == " ":
+            continue
+        pieces.append(piece)
+        origin += [offset] * len(piece)
+    return "".join(pieces), origin
 
 
 def best_window(spans: Sequence[Span], length: int, width: int, lead: int) -> Span:

@@ -19,6 +19,7 @@ from retrieval_lab import textquery
 from retrieval_lab.embed import Embedder, Vectors, embed_query
 from retrieval_lab.errors import InputError
 from retrieval_lab.extension import extension_schema
+from retrieval_lab.statements import execute
 from retrieval_lab.store import CHUNKS, Table, vector_literal
 from retrieval_lab.text import sendable
 from retrieval_lab.types import Hit, Ranked, TextQuery
@@ -85,8 +86,8 @@ def nearest(
         statement = _nearest_sql(table, extension_schema(conn))
         for way in scans:
             if len(rows) < n:
-                conn.execute(_SETTINGS[way], {"n": min(n, _MAX_EF_SEARCH)})
-                rows = conn.execute(statement, {"vector": vector_literal(vector), "n": n}).fetchall()
+                execute(conn, _SETTINGS[way], {"n": min(n, _MAX_EF_SEARCH)})
+                rows = execute(conn, statement, {"vector": vector_literal(vector), "n": n}).fetchall()
     return _hits(rows)
 
 
@@ -97,10 +98,7 @@ def text_search(conn: Connection[Any], query: str, n: int = 50, *, table: Table 
     query without a positive term finds nothing; what had to be dropped is logged as a warning. Raises InputError
     when n is negative.
     """
-    parsed = textquery.parse(conn, query, table.text_config)
-    for note in parsed.notes:
-        _log.warning(note)
-    return matching(conn, parsed, n, table=table)
+    return matching(conn, _parsed(conn, query, table), n, table=table)
 
 
 def matching(conn: Connection[Any], parsed: TextQuery, n: int, *, table: Table = CHUNKS) -> list[Hit]:
@@ -108,7 +106,7 @@ def matching(conn: Connection[Any], parsed: TextQuery, n: int, *, table: Table =
     if _nothing_asked(n) or not parsed.positive:
         return []
     parameters = {"q": parsed.alternatives, "excluded": parsed.exclusions, "n": n}
-    return _hits(conn.execute(_matching_sql(table, bool(parsed.excluded)), parameters).fetchall())
+    return _hits(execute(conn, _matching_sql(table, bool(parsed.excluded)), parameters).fetchall())
 
 
 def rrf(lists: Sequence[Sequence[Hit]], k: int = RRF_K) -> list[Ranked]:
@@ -148,7 +146,7 @@ def candidates(
     embedded = perf_counter()
     by_vector = [] if vector is None else nearest(conn, vector, n, scan=scan, table=table)
     searched = perf_counter()
-    parsed = textquery.parse(conn, query, table.text_config)
+    parsed = _parsed(conn, query, table)
     by_text = matching(conn, parsed, n, table=table)
     seconds = {"embed": embedded - began, "vector": searched - embedded, "text": perf_counter() - searched}
     return Candidates(
@@ -176,11 +174,18 @@ def search(
     return rrf(list(found.lists.values()))[:top_k]
 
 
+def _parsed(conn: Connection[Any], query: str, table: Table) -> TextQuery:
+    parsed = textquery.parse(conn, query, table.text_config)
+    for note in parsed.notes:
+        _log.warning(note)
+    return parsed
+
+
 def _notes(vector: Vectors | None, parsed: TextQuery) -> tuple[str, ...]:
     """What a person should know about how the query was read."""
     notes = list(parsed.notes)
     if vector is None:
-        notes.append("vector search: no words to embed in this query")
+        notes.append("vector search: nothing to embed in this query")
     if not parsed.positive:
         notes.append("full text: no terms to find, only stop words, symbols, exclusions or overlong words")
     if parsed.excluded:

@@ -1,8 +1,8 @@
 """Keeping the index of a corpus in step with its files.
 
-Each corpus has a schema for each way of indexing it. In it, `documents` remembers the fingerprint of every document
-whose chunks are in `chunks`. A document's chunks and its fingerprint change in one transaction, so an interrupted
-run leaves whole documents only, and the next run does the rest.
+Each corpus has a schema for each way of indexing it. In it, `indexed_documents` remembers the fingerprint of every
+document whose chunks are in `chunks`. A document's chunks and its fingerprint change in one transaction, so an
+interrupted run leaves whole documents only, and the next run does the rest.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from psycopg import Connection, sql
 
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
 from retrieval_lab.corpus import read_corpus
-from retrieval_lab.database import make_schema
+from retrieval_lab.database import make_schema, use_schema
 from retrieval_lab.embed import Embedder
 from retrieval_lab.errors import Fault, InputError, LabError
 from retrieval_lab.store import CHUNKS, Schema, count, upsert
@@ -87,8 +88,8 @@ def index_corpus(
     """
     with _only_indexer(conn, schema, progress, cancelled):
         files = read_corpus(corpus_dir)  # not before the lock: they may have changed while this process waited
-        _prepare(conn, schema, embedder)
-        known = {str(row[0]): str(row[1]) for row in conn.execute("SELECT doc_id, fingerprint FROM documents")}
+        _prepare(conn, schema, embedder, corpus_dir)
+        known = _known(conn)
         current = {doc.doc_id: _fingerprint(doc) for doc in files.documents}
         removed = tuple(sorted(known.keys() - current.keys()))
         for doc_id in removed:
@@ -121,30 +122,41 @@ def _index_document(
     with conn.transaction():
         _forget(conn, doc.doc_id)
         upsert(conn, chunks, embedder)
-        conn.execute("INSERT INTO documents (doc_id, fingerprint) VALUES (%s, %s)", (doc.doc_id, fingerprint))
+        conn.execute("INSERT INTO indexed_documents (doc_id, fingerprint) VALUES (%s, %s)", (doc.doc_id, fingerprint))
 
 
 def _forget(conn: Connection[Any], doc_id: str) -> None:
     with conn.transaction():
         conn.execute("DELETE FROM chunks WHERE doc_id = %s", (doc_id,))
-        conn.execute("DELETE FROM documents WHERE doc_id = %s", (doc_id,))
+        conn.execute("DELETE FROM indexed_documents WHERE doc_id = %s", (doc_id,))
 
 
 def _fingerprint(doc: Document) -> str:
     return sha256(doc.text.encode()).hexdigest()
 
 
-def _prepare(conn: Connection[Any], schema: str, embedder: Embedder) -> None:
+def _prepare(conn: Connection[Any], schema: str, embedder: Embedder, corpus_dir: Path | str) -> None:
     """Make the schema and its tables where they are missing, and make it the connection's current one."""
-    make_schema(conn, schema)
+    make_schema(conn, schema, str(Path(corpus_dir).resolve()))
     use_schema(conn, schema)
-    Schema.create(conn, embedder.dims)
-    conn.execute("CREATE TABLE IF NOT EXISTS documents (doc_id text PRIMARY KEY, fingerprint text NOT NULL)")
+    try:
+        Schema.create(conn, embedder.dims)
+        conn.execute(
+            "CREATE TABLE IF NOT EXISTS indexed_documents (doc_id text PRIMARY KEY, fingerprint text NOT NULL)"
+        )
+    except psycopg.ProgrammingError as error:
+        raise InputError(
+            f"the schema {schema} cannot be used ({error.diag.message_primary}); name another, or one that is empty"
+        ) from error
 
 
-def use_schema(conn: Connection[Any], schema: str) -> None:
-    """Make the schema the first of the connection's search path, before `public`, for the whole session."""
-    conn.execute(sql.SQL("SET search_path TO {}, public").format(sql.Identifier(schema)))
+def _known(conn: Connection[Any]) -> dict[str, str]:
+    """doc_id -> fingerprint of every document with chunks in the schema; "" where its indexing was never finished."""
+    rows = conn.execute("""
+        SELECT doc_id, coalesce(fingerprint, '')
+        FROM indexed_documents FULL JOIN (SELECT DISTINCT doc_id FROM chunks) AS chunked USING (doc_id)
+    """)
+    return {str(doc_id): str(fingerprint) for doc_id, fingerprint in rows}
 
 
 def _settle(conn: Connection[Any], *, changed: bool, chunks: int) -> None:

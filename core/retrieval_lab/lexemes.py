@@ -8,6 +8,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from retrieval_lab.statements import execute
 from retrieval_lab.types import TextQuery
 
 _LEXEME = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
@@ -39,7 +40,8 @@ class Lexemes:
     def _learn(self, conn: Connection[Any], words: list[str]) -> None:
         if not words:
             return
-        rows = conn.execute(
+        rows = execute(
+            conn,
             """
             SELECT word, CASE WHEN cardinality(lexemes) = 1 THEN lexemes[1] END
             FROM (SELECT word, tsvector_to_array(to_tsvector(%s::text::regconfig, word)) AS lexemes

@@ -10,7 +10,6 @@ Raghavan and Schütze, "Introduction to Information Retrieval" (2008), chapter 8
 from __future__ import annotations
 
 import math
-import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from retrieval_lab.hybrid import Scan
 from retrieval_lab.mmr import MMR_LAMBDA
 from retrieval_lab.rerank import Reranker, stages
 from retrieval_lab.store import CHUNKS, Table, chunks_of
+from retrieval_lab.text import folded
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Stages
 
 __all__ = [
@@ -42,20 +42,14 @@ __all__ = [
     "summarise",
 ]
 
-_WHITE_SPACE = re.compile(r"\s+")
-
 
 def relevant(chunks: Iterable[Chunk], q: GoldenQuery) -> set[str]:
     """Ids of the chunks of `q.doc_id` whose text holds `q.anchor`.
 
     Both are compared in lower case and with runs of white space made one space.
     """
-    anchor = _folded(q.anchor)
-    return {chunk.chunk_id for chunk in chunks if chunk.doc_id == q.doc_id and anchor in _folded(chunk.text)}
-
-
-def _folded(text: str) -> str:
-    return _WHITE_SPACE.sub(" ", text.lower())
+    anchor = folded(q.anchor)
+    return {chunk.chunk_id for chunk in chunks if chunk.doc_id == q.doc_id and anchor in folded(chunk.text)}
 
 
 def recall_at_k(ranked_ids: Sequence[str], relevant_ids: Collection[str], k: int) -> float:

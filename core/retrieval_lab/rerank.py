@@ -21,6 +21,7 @@ from retrieval_lab.extension import extension_schema
 from retrieval_lab.hybrid import Scan, candidates, rrf
 from retrieval_lab.mmr import MMR_LAMBDA, mmr
 from retrieval_lab.models import load_model, model_cache_dir
+from retrieval_lab.statements import execute
 from retrieval_lab.store import CHUNKS, Table
 from retrieval_lab.text import sendable, words
 from retrieval_lab.types import Chunk, Ranked, Stages
@@ -105,8 +106,8 @@ def fetch(
     if not chunk_ids:
         return {}
     statement = _fetch_sql(table, extension_schema(conn))
-    with conn.cursor(binary=True) as cursor:  # bytea in text form would be twice as long and need decoding
-        rows = cursor.execute(statement, {"ids": list(chunk_ids)}).fetchall()
+    # bytea in text form would be twice as long and need decoding.
+    rows = execute(conn, statement, {"ids": list(chunk_ids)}, binary=True).fetchall()
     found = {row[0]: (Chunk(*row[:6]), _vector(row[6])) for row in rows}
     return {chunk_id: found[chunk_id] for chunk_id in chunk_ids if chunk_id in found}
 

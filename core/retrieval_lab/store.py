@@ -18,6 +18,7 @@ from psycopg import Connection, sql
 from retrieval_lab.embed import Embedder, Vectors, embed_checked
 from retrieval_lab.errors import InputError
 from retrieval_lab.extension import ensure_extension, extension_schema
+from retrieval_lab.statements import execute
 from retrieval_lab.text import sendable, words
 from retrieval_lab.types import Chunk
 
@@ -88,11 +89,11 @@ class Schema:
                     "use another schema or drop the table"
                 )
             names = {**table.names(extension_schema(conn)), "dims": sql.Literal(dims)}
-            conn.execute(sql.SQL(_CREATE_TABLE).format(**names))
+            execute(conn, sql.SQL(_CREATE_TABLE).format(**names))
             vector_index = sql.Identifier(f"{table.name}_embedding_hnsw")
-            conn.execute(sql.SQL(_CREATE_VECTOR_INDEX).format(**names, index=vector_index))
+            execute(conn, sql.SQL(_CREATE_VECTOR_INDEX).format(**names, index=vector_index))
             text_index = sql.Identifier(f"{table.name}_tsv_gin")
-            conn.execute(sql.SQL(_CREATE_TEXT_INDEX).format(**names, index=text_index))
+            execute(conn, sql.SQL(_CREATE_TEXT_INDEX).format(**names, index=text_index))
 
 
 _CREATE_TABLE: Final = """
@@ -114,7 +115,8 @@ _CREATE_TEXT_INDEX: Final = "CREATE INDEX IF NOT EXISTS {index} ON {table} USING
 def table_dims(conn: Connection[Any], table: Table = CHUNKS) -> int | None:
     """The dimension of the table's embedding column, or None when there is no such table in the current schema."""
     # pgvector keeps the dimension as the column's type modifier.
-    row = conn.execute(
+    row = execute(
+        conn,
         """
         SELECT a.atttypmod FROM pg_attribute a
         JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -181,8 +183,9 @@ def _batches(chunks: Iterable[Chunk], size: int) -> Iterator[list[Chunk]]:
 
 def _reject_unstorable(chunks: Sequence[Chunk]) -> None:
     for chunk in chunks:
-        if sendable(chunk.text + chunk.heading_path)[1]:
-            raise InputError(f"chunk {chunk.chunk_id} holds a NUL or a lone surrogate, which PostgreSQL cannot store")
+        if sendable(f"{chunk.chunk_id}{chunk.doc_id}{chunk.heading_path}{chunk.text}")[1]:
+            name = sendable(chunk.chunk_id)[0]
+            raise InputError(f"chunk {name} holds a NUL or a lone surrogate, which PostgreSQL cannot store")
 
 
 def _rows(chunks: Sequence[Chunk], vectors: Vectors) -> Iterator[tuple[object, ...]]:
@@ -199,7 +202,7 @@ def vector_literal(vector: Vectors) -> str:
 def count(conn: Connection[Any], *, table: Table = CHUNKS) -> int:
     """The number of chunks in the table."""
     statement = sql.SQL("SELECT count(*) FROM {table}").format(**table.names(extension_schema(conn)))
-    row = conn.execute(statement).fetchone()
+    row = execute(conn, statement).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -209,4 +212,4 @@ def chunks_of(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = C
         SELECT {chunk_id}, {doc_id}, {heading_path}, {start_char}, {end_char}, {text} FROM {table}
         WHERE {doc_id} = ANY(%s) ORDER BY {doc_id} COLLATE "C", {start_char}, {chunk_id} COLLATE "C"
     """).format(**table.names(extension_schema(conn)))
-    return [Chunk(*row) for row in conn.execute(statement, (list(doc_ids),))]
+    return [Chunk(*row) for row in execute(conn, statement, (list(doc_ids),))]

@@ -1,22 +1,28 @@
-"""What counts as a word, and making any string safe to send."""
+"""What counts as a word, how texts are compared, and making any string safe to send."""
 
 from __future__ import annotations
 
 import re
 
-_WORD = re.compile(r"\w+")
+WORD = re.compile(r"\w+")
+_WHITE_SPACE = re.compile(r"\s+")
 # PostgreSQL's text type holds no NUL, and UTF-8 has no lone surrogates.
 _UNSENDABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def words(text: str) -> list[str]:
     """The words of a text in order: runs of `\\w`, lower case."""
-    return _WORD.findall(text.lower())
+    return WORD.findall(text.lower())
 
 
 def has_words(text: str) -> bool:
     """Whether there is at least one word, that is, anything to search for."""
-    return _WORD.search(text) is not None
+    return WORD.search(text) is not None
+
+
+def folded(text: str) -> str:
+    """The text in lower case, each run of white space made one space: the form in which anchors are compared."""
+    return _WHITE_SPACE.sub(" ", text.lower())
 
 
 def sendable(text: str) -> tuple[str, int]:

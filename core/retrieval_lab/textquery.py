@@ -10,7 +10,7 @@ The text form of a tsquery is described in the PostgreSQL manual, "Text Search T
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -19,16 +19,20 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
-from retrieval_lab.text import sendable
+from retrieval_lab.statements import execute
+from retrieval_lab.text import WORD, sendable
 from retrieval_lab.types import TextQuery
 
 MAX_WORDS = 10_000
 """Words of a query that are parsed; PostgreSQL refuses some hundred thousand, after seconds."""
 MAX_CHARS = 1_000_000
-MAX_TERMS = 256
-"""Alternatives that are searched: the cost of ts_rank_cd grows with the square of their number and beyond."""
+MAX_LEXEMES = 256
+"""Lexemes that are searched, those in phrases too: the cost of ts_rank_cd grows with the square of their number."""
+MAX_PHRASE = 32
+"""Lexemes of one phrase; a longer one is taken as its words."""
 
-_LONGEST_WORD = 2000  # bytes; to_tsquery raises beyond 2046
+_LONGEST_WORD = 2046  # bytes; PostgreSQL leaves out what is longer
+_TOO_MANY_HYPHENS = re.compile(r"-{33,}")  # PostgreSQL takes each for a negation and has room for 32
 _TOKEN = re.compile(
     r"\s*(?:(?P<lexeme>'(?:[^'\\]|''|\\.)*'(?::[*A-D]+)?)|(?P<phrase><(?:-|\d+)>)|(?P<mark>[&|!()]))", re.DOTALL
 )
@@ -45,12 +49,10 @@ def parse(conn: Connection[Any], query: str, config: str = "english") -> TextQue
     printed = _websearch(conn, text, config)
     if printed is None:
         notes.append("full text could not read the operators of this query and took its words alone")
-        printed = _websearch(conn, _plain_words(text), config) or ""
+        printed = _websearch(conn, " ".join(WORD.findall(text)), config) or ""
     positive, excluded = split(printed)
-    if len(positive) > MAX_TERMS:
-        notes.append(f"full text searched the first {MAX_TERMS} of {len(positive)} distinct terms")
-        positive = positive[:MAX_TERMS]
-    return TextQuery(positive, excluded, tuple(notes))
+    affordable, left_out = _affordable(positive)
+    return TextQuery(affordable, excluded, (*notes, *left_out))
 
 
 def split(tsquery: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -65,23 +67,50 @@ def split(tsquery: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     )
 
 
+def _affordable(positive: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The terms that are searched, in order, and what is said about the others."""
+    notes = []
+    terms: list[str] = []
+    for term in positive:
+        lexemes = [token for token in _tokens(term) if token.startswith("'")]
+        terms += lexemes if len(lexemes) > MAX_PHRASE else [term]
+        if len(lexemes) > MAX_PHRASE:
+            notes.append(f"a phrase of {len(lexemes)} words was searched as its words")
+    terms = list(dict.fromkeys(terms))
+    room = MAX_LEXEMES
+    kept: list[str] = []
+    for term in terms:
+        room -= sum(token.startswith("'") for token in _tokens(term))
+        if room < 0:
+            notes.append(f"full text searched the first {len(kept)} of {len(terms)} distinct terms")
+            break
+        kept.append(term)
+    return tuple(kept), notes
+
+
 def _shortened(query: str) -> tuple[str, list[str]]:
     notes = []
     text, replaced = sendable(query)
     if replaced:
-        notes.append(f"{replaced} characters that PostgreSQL cannot take were left out")
+        notes.append(f"characters left out because PostgreSQL cannot take them: {replaced}")
+    text, replaced = _TOO_MANY_HYPHENS.subn(" ", text)
+    if replaced:
+        notes.append("full text took a row of hyphens for a space")
     found = text[:MAX_CHARS].split(maxsplit=MAX_WORDS)
     if len(text) > MAX_CHARS or len(found) > MAX_WORDS:
         text = " ".join(found[:MAX_WORDS])
         notes.append(f"full text read the first {MAX_WORDS:,} words (at most {MAX_CHARS:,} characters) of this query")
+    overlong = [word for word in WORD.findall(text) if len(word.encode()) > _LONGEST_WORD]
+    if overlong:
+        notes.append(f"words left out because they are longer than {_LONGEST_WORD:,} bytes: {len(overlong)}")
     return text, notes
 
 
 def _websearch(conn: Connection[Any], text: str, config: str) -> str | None:
-    """The printed tsquery, or None when PostgreSQL raises (33 hyphens in a row, an endless word)."""
+    """The printed tsquery, or None when PostgreSQL refuses the query (too deep, too long)."""
     try:
         with _savepoint(conn):
-            row = conn.execute("SELECT websearch_to_tsquery(%s::text::regconfig, %s)::text", (config, text)).fetchone()
+            row = execute(conn, "SELECT websearch_to_tsquery(%s::text::regconfig, %s)::text", (config, text)).fetchone()
     except (psycopg.errors.InternalError, psycopg.errors.ProgramLimitExceeded, psycopg.DataError):
         return None
     return str(row[0]) if row else ""
@@ -93,9 +122,8 @@ def _savepoint(conn: Connection[Any]) -> AbstractContextManager[object]:
     return nullcontext() if alone else conn.transaction()
 
 
-def _plain_words(text: str) -> str:
-    kept = (word for word in re.findall(r"\w+", text) if len(word.encode()) <= _LONGEST_WORD)
-    return " ".join(kept)
+def _tokens(tsquery: str) -> list[str]:
+    return [match[0].strip() for match in _TOKEN.finditer(tsquery)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +139,7 @@ class _Parser:
     """
 
     def __init__(self, tsquery: str) -> None:
-        self._tokens = [match[0].strip() for match in _TOKEN.finditer(tsquery)]
+        self._tokens = _tokens(tsquery)
         self._next = 0
 
     def terms(self) -> Iterator[_Term]:

@@ -163,7 +163,7 @@ class TestDrop:
             conn.execute("CREATE DATABASE lab_test_drop")
         dsn = database.dsn.replace("/lab?", "/lab_test_drop?")
         with psycopg.connect(dsn, autocommit=True) as conn:
-            make_schema(conn, "lab_1")
+            make_schema(conn, "lab_1", "a test")
             conn.execute("CREATE TABLE lab_1.t (n int)")
             conn.execute("CREATE SCHEMA lab_others")
             assert main("db", "drop", "--dsn", dsn)[0] == 2

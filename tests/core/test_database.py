@@ -223,12 +223,12 @@ class TestSchemas:
         with connect(scratch("lab_test_schemas")) as conn:
             conn.execute("CREATE SCHEMA lab_of_somebody")
             for name in ("lab_b", "lab_a", "lab_of_somebody"):
-                make_schema(conn, name)
+                make_schema(conn, name, "a test")
             conn.execute("CREATE TABLE lab_a.t AS SELECT repeat('x', 1000) AS text FROM generate_series(1, 100)")
             found = schemas(conn)
             assert [schema.name for schema in found] == ["lab_a", "lab_b"]
             assert found[0].size_bytes >= 100_000
-            assert found[1] == LabSchema("lab_b", 0)
+            assert found[1] == LabSchema("lab_b", "a test", 0)
             conn.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
             assert schemas(conn) == []
 

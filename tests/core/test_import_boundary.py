@@ -43,6 +43,7 @@ LAYERS = [
         "models",
         "paths",
         "rerank",
+        "statements",
         "store",
         "text",
         "textquery",

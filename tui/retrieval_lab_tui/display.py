@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from rich.cells import cell_len
 from textual.content import Content
 
+from retrieval_lab.highlight import Span
+
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BIDI_CONTROLS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _C1_CONTROLS = range(0x80, 0xA0)
@@ -26,8 +28,6 @@ _SAFE: dict[int, str] = {
     **dict.fromkeys(_LINE_SEPARATORS, " "),
 }
 _ONE_LINE = {**_SAFE, ord("\n"): " ", ord("\t"): " "}
-
-Span = tuple[int, int]
 
 TERM_STYLE = "bold underline"
 ANCHOR_STYLE = "reverse"
