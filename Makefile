@@ -1,5 +1,6 @@
 # Two commands matter: `make explore` opens the explorer, `make test` runs everything that is tested.
-# Both need Python 3.11 or newer with pip, and a package index; nothing is installed outside this folder.
+# Both need Python 3.11 or newer with pip, and a package index. All is installed below this folder, in .venv and .tools;
+# downloads are cached where uv keeps them.
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,7 +68,7 @@ $(BIN)/python: | $(UV)
 
 # --target leaves the system's own packages alone, so it is allowed where pip is externally managed.
 $(TOOLS)/bin/uv:
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-user --target $(TOOLS) uv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-user --target $(TOOLS) uv
 
 clean:
 	rm -rf $(VENV) $(TOOLS) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -50,7 +50,7 @@ async def main() -> None:
 async def _step_to(pilot: Pilot[None], app: ExplorerApp, query_id: str) -> None:
     while True:
         answer = app.explore.answer
-        if answer is not None and answer.golden is not None and answer.golden.query_id == query_id:
+        if answer is not None and answer.question.golden is not None and answer.question.golden.query_id == query_id:
             return
         if answer is not None:
             await pilot.press("n")

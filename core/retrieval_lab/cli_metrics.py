@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from psycopg import Connection
 
 from retrieval_lab import cli
-from retrieval_lab.corpus import GOLDEN_FILE
+from retrieval_lab.corpus import GOLDEN_FILE, read_corpus
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
-from retrieval_lab.errors import InputError
-from retrieval_lab.index import IndexReport, index_corpus, schema_name
-from retrieval_lab.metrics import QueryResult, evaluate_queries, load_golden, report, summarise
+from retrieval_lab.errors import Fault, FaultyInput
+from retrieval_lab.index import index_corpus, schema_name
+from retrieval_lab.metrics import QueryResult, evaluate_queries, load_golden, report, summarise, why_undefined
 from retrieval_lab.mmr import MMR_LAMBDA
 from retrieval_lab.rerank import LexicalReranker
+from retrieval_lab.store import chunks_of
 
 app = typer.Typer(
     add_completion=False,
@@ -57,6 +59,7 @@ def measure(
 
     Example: [bold]python -m retrieval_lab.metrics --corpus fixtures/corpus --k 10[/bold]
     """
+    read_corpus(corpus)  # says what is wrong with the folder, before its golden set is missed
     golden = load_golden(corpus / GOLDEN_FILE)
     embedder = HashEmbedder()
     reranker = None if system is System.HYBRID else LexicalReranker()
@@ -66,18 +69,24 @@ def measure(
         results = list(
             evaluate_queries(conn, embedder, reranker, golden, k=k, n=n, mmr_lambda=mmr_lambda, scan="exact")
         )
-    typer.echo(_failures(results) if failures else report(summarise(results, k=k, n=n)))
-    _tell_left_out(index)
+        undefined = _undefined(conn, corpus / GOLDEN_FILE, results)
+    for line in _failures(results) if failures else [report(summarise(results, k=k, n=n))]:
+        typer.echo(line)
+    if index.faults or undefined:
+        raise FaultyInput([*index.faults, *undefined])
 
 
-def _failures(results: Sequence[QueryResult]) -> str:
-    missed = [result for result in results if result.relevant_ids and result.final_rank is None]
-    return "\n".join(f"{r.query.query_id}, {r.query.kind}, {r.best_rank or 'none'}" for r in missed)
+def _failures(results: Sequence[QueryResult]) -> Iterator[str]:
+    for result in results:
+        if result.final_rank is None:
+            yield f"{result.query.query_id}, {result.query.kind}, {result.best_rank or 'none'}"
 
 
-def _tell_left_out(index: IndexReport) -> None:
-    if index.faults:
-        raise InputError("\n".join(["left out of the index:", *(str(fault) for fault in index.faults)]))
+def _undefined(conn: Connection[Any], golden_file: Path, results: Sequence[QueryResult]) -> list[Fault]:
+    """A fault for each query that no mean counts."""
+    queries = [result.query for result in results if not result.relevant_ids]
+    chunks = chunks_of(conn, [query.doc_id for query in queries])
+    return [Fault(golden_file, None, why_undefined(chunks, query) or "", query.query_id) for query in queries]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

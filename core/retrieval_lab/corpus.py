@@ -69,7 +69,8 @@ def _document_files(root: Path) -> Iterator[Path]:
     for folder, suffix in _GROUPS:
         parent = root / folder
         if parent.is_dir():
-            yield from sorted((path for path in parent.iterdir() if path.suffix == suffix), key=lambda path: path.name)
+            named = (path for path in parent.iterdir() if path.suffix == suffix and not path.name.startswith("."))
+            yield from sorted(named, key=lambda path: path.name)
 
 
 def _read_text(path: Path) -> str | Fault:

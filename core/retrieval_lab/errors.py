@@ -1,7 +1,7 @@
 """What can go wrong, in the words of the person who has to mend it.
 
-Each class carries the exit code that the command line gives for it. The message is one line: what was wrong, where,
-what was expected, what to do.
+Each class carries the exit code that the command line gives for it. The message is one line, or one a fault: what was
+wrong, where, what was expected, what to do.
 """
 
 from __future__ import annotations

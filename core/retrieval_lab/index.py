@@ -88,8 +88,7 @@ def index_corpus(
     """
     with _only_indexer(conn, schema, progress, cancelled):
         files = read_corpus(corpus_dir)  # not before the lock: they may have changed while this process waited
-        _prepare(conn, schema, embedder, corpus_dir)
-        known = _known(conn)
+        known = _prepare(conn, schema, embedder, corpus_dir)
         current = {doc.doc_id: _fingerprint(doc) for doc in files.documents}
         removed = tuple(sorted(known.keys() - current.keys()))
         for doc_id in removed:
@@ -135,8 +134,8 @@ def _fingerprint(doc: Document) -> str:
     return sha256(doc.text.encode()).hexdigest()
 
 
-def _prepare(conn: Connection[Any], schema: str, embedder: Embedder, corpus_dir: Path | str) -> None:
-    """Make the schema and its tables where they are missing, and make it the connection's current one."""
+def _prepare(conn: Connection[Any], schema: str, embedder: Embedder, corpus_dir: Path | str) -> dict[str, str]:
+    """Make the schema with its tables where they are missing, make it current, and return what is `_known` in it."""
     make_schema(conn, schema, str(Path(corpus_dir).resolve()))
     use_schema(conn, schema)
     try:
@@ -144,6 +143,7 @@ def _prepare(conn: Connection[Any], schema: str, embedder: Embedder, corpus_dir:
         conn.execute(
             "CREATE TABLE IF NOT EXISTS indexed_documents (doc_id text PRIMARY KEY, fingerprint text NOT NULL)"
         )
+        return _known(conn)
     except psycopg.ProgrammingError as error:
         raise InputError(
             f"the schema {schema} cannot be used ({error.diag.message_primary}); name another, or one that is empty"

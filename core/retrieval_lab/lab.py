@@ -14,11 +14,11 @@ from psycopg import Connection
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.database import Database
 from retrieval_lab.embed import Embedder, HashEmbedder
-from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput
+from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput, InputError, LabError
 from retrieval_lab.golden import load_golden
 from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
 from retrieval_lab.lexemes import Lexemes
-from retrieval_lab.metrics import evaluate, relevant
+from retrieval_lab.metrics import evaluate, relevant, why_undefined
 from retrieval_lab.mmr import MMR_LAMBDA
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.rerank import LexicalReranker, fetch, stages
@@ -50,6 +50,7 @@ class Lab:
         self._conn: Connection[Any] | None = None
         self._lexemes = Lexemes()
         self._turn = threading.Lock()
+        self._closed = False
 
     @classmethod
     def open(
@@ -115,8 +116,21 @@ class Lab:
         """Ids of the chunks that hold the query's anchor. Raises as `trace` does."""
         return relevant(self._ask(lambda conn: chunks_of(conn, [query.doc_id])), query)
 
+    def why_undefined(self, query: GoldenQuery) -> str | None:
+        """Why no chunk holds the query's anchor, in words; None when one does. Raises as `trace` does."""
+        return why_undefined(self._ask(lambda conn: chunks_of(conn, [query.doc_id])), query)
+
     def evaluate(self, k: int = TOP_K) -> Metrics:
-        """Means over the golden set at cut k, exact scan. Raises as `trace` does."""
+        """Means over the golden set at cut k, exact scan.
+
+        Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty, and as `trace` does.
+        """
+        if self.golden_faults:
+            raise FaultyInput(self.golden_faults)
+        if not self.golden:
+            raise InputError(
+                f"{self.corpus / GOLDEN_FILE}: no golden queries; without them there is nothing to measure"
+            )
         return self._ask(
             lambda conn: evaluate(conn, self.embedder, self.reranker, self.golden, k=k, n=POOL, scan="exact")
         )
@@ -129,6 +143,7 @@ class Lab:
 
     def close(self) -> None:
         """Close the connection and let go of the server. A second call does nothing."""
+        self._closed = True
         if self._conn is not None:
             self._conn.close()
         self._database.close()
@@ -143,6 +158,8 @@ class Lab:
 
     def _ask(self, question: Callable[[Connection[Any]], T]) -> T:
         with self._turn:
+            if self._closed:
+                raise LabError("this lab is closed; open the corpus again")
             if self._conn is None or self._conn.closed:
                 self._conn = self._database.connect(self.schema)
             try:

@@ -40,6 +40,7 @@ __all__ = [
     "relevant",
     "report",
     "summarise",
+    "why_undefined",
 ]
 
 
@@ -50,6 +51,16 @@ def relevant(chunks: Iterable[Chunk], q: GoldenQuery) -> set[str]:
     """
     anchor = folded(q.anchor)
     return {chunk.chunk_id for chunk in chunks if chunk.doc_id == q.doc_id and anchor in folded(chunk.text)}
+
+
+def why_undefined(chunks: Iterable[Chunk], q: GoldenQuery) -> str | None:
+    """Why no chunk is relevant for the query; None when one is. `chunks` are at least those of its document."""
+    of_document = [chunk for chunk in chunks if chunk.doc_id == q.doc_id]
+    if not of_document:
+        return f"the corpus has no document {q.doc_id!r}; doc_id is a file's name without its ending"
+    if relevant(of_document, q):
+        return None
+    return f"no chunk of {q.doc_id!r} holds the anchor {q.anchor!r}"
 
 
 def recall_at_k(ranked_ids: Sequence[str], relevant_ids: Collection[str], k: int) -> float:

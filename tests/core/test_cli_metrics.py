@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from retrieval_lab import cli_metrics
@@ -35,7 +38,8 @@ def corpus(tmp_path: Path, database: Database) -> Path:  # noqa: ARG001 - keeps 
 def test_as_a_module_it_prints_a_row_for_all_and_for_each_kind(corpus: Path) -> None:
     command = [sys.executable, "-W", "error", "-m", "retrieval_lab.metrics", "--corpus", str(corpus), "--k", "2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 2
+    assert done.stderr == f"error: {corpus / 'golden.yaml'}: q3: no chunk of 'tea' holds the anchor 'with milk'\n"
     header, *rows, note = done.stdout.splitlines()
     assert header.split()[:5] == ["queries", "recall@2", "precision@2", "mrr@2", "ndcg@2"]
     assert [row.split()[:6] for row in rows] == [
@@ -49,8 +53,47 @@ def test_as_a_module_it_prints_a_row_for_all_and_for_each_kind(corpus: Path) -> 
 def test_failures_lists_the_misses_with_their_rank_in_the_pool(
     corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert cli_metrics.main(["--corpus", str(corpus), "--failures"]) == 2
+    assert capsys.readouterr().out == "q2, unknown, none\nq3, unknown, none\n"
+
+
+def test_without_failures_nothing_is_printed(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden = "- {query_id: q1, query: the loaf, kind: known, doc_id: bread, anchor: bake the loaf}\n"
+    (corpus / "golden.yaml").write_text(golden, encoding="utf-8")
     assert cli_metrics.main(["--corpus", str(corpus), "--failures"]) == 0
-    assert capsys.readouterr().out == "q2, unknown, none\n"
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_document_that_is_not_there_is_told_from_an_anchor_that_is_not(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = "- {query_id: q1, query: the loaf, kind: known, doc_id: bread.md, anchor: bake the loaf}\n"
+    (corpus / "golden.yaml").write_text(golden, encoding="utf-8")
+    assert cli_metrics.main(["--corpus", str(corpus)]) == 2
+    assert "q1: the corpus has no document 'bread.md'" in capsys.readouterr().err
+
+
+def test_a_schema_that_cannot_be_used_is_named(
+    corpus: Path, database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli_metrics.main(["--corpus", str(corpus), "--schema", "pg_mine"]) == 2
+    assert "'pg_mine' cannot be a schema" in capsys.readouterr().err
+    with database.connect() as conn:
+        conn.execute("CREATE SCHEMA lab_test_taken CREATE TABLE indexed_documents (other int)")
+        assert cli_metrics.main(["--corpus", str(corpus), "--schema", "lab_test_taken"]) == 2
+        assert "the schema lab_test_taken cannot be used" in capsys.readouterr().err
+        conn.execute("DROP SCHEMA lab_test_taken CASCADE")
+
+
+def test_a_role_that_may_not_make_schemas_gets_the_mend(
+    corpus: Path, database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with database.connect() as conn:
+        conn.execute("CREATE ROLE lab_test_reader")
+        dsn = f"{database.dsn}&options=-crole%3Dlab_test_reader"
+        assert cli_metrics.main(["--corpus", str(corpus), "--dsn", dsn]) == 3
+        assert "GRANT CREATE ON DATABASE" in capsys.readouterr().err
+        conn.execute("DROP ROLE lab_test_reader")
 
 
 def test_failures_of_the_bundled_corpus_have_ranks_beyond_k(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,7 +105,7 @@ def test_failures_of_the_bundled_corpus_have_ranks_beyond_k(capsys: pytest.Captu
 
 
 def test_a_schema_of_ones_own_is_used(corpus: Path, database: Database, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli_metrics.main(["--corpus", str(corpus), "--schema", "lab_test_own"]) == 0
+    assert cli_metrics.main(["--corpus", str(corpus), "--schema", "lab_test_own"]) == 2  # for q3's anchor
     capsys.readouterr()
     with database.connect("lab_test_own") as conn:
         assert conn.execute("SELECT count(*) FROM chunks").fetchone() == (3,)
@@ -116,3 +159,33 @@ def test_what_cannot_be_used_ends_in_one_message(
     assert message in errors
     assert "hunter2" not in errors
     assert "Traceback" not in errors
+
+
+def test_ctrl_c_during_indexing_leaves_what_the_next_run_completes(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(200):
+        (corpus / "docs" / f"more-{number:03d}.md").write_text(f"# More\n\n{'word ' * 2000}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "retrieval_lab.metrics", "--corpus", str(corpus), "--schema", "lab_test_ctrl_c"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with Database.open() as database, database.connect() as conn:
+        count = "SELECT count(*) FROM lab_test_ctrl_c.indexed_documents"
+        while not documents_in(conn, count):
+            assert process.poll() is None, process.stderr
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "Traceback" not in errors
+        assert 0 < documents_in(conn, count) < 203
+        assert cli_metrics.main(["--corpus", str(corpus), "--schema", "lab_test_ctrl_c"]) == 2  # for q3's anchor
+        assert documents_in(conn, count) == 203
+        conn.execute("DROP SCHEMA lab_test_ctrl_c CASCADE")
+    capsys.readouterr()
+
+
+def documents_in(conn: psycopg.Connection[Any], count: str) -> int:
+    try:
+        row = conn.execute(count).fetchone()  # type: ignore[call-overload]
+    except psycopg.errors.UndefinedTable:
+        return 0
+    return int(row[0]) if row else 0

@@ -6,11 +6,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from retrieval_lab import cli_metrics
+from retrieval_lab.chunker import chunk, load_documents
+from retrieval_lab.golden import load_golden
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,6 +49,20 @@ def test_the_python_runs(snippet: str) -> None:
     done = subprocess.run([sys.executable, "-c", snippet], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_corpus_describes_itself_truly() -> None:
+    corpus = ROOT / "fixtures" / "corpus"
+    text = (corpus / "README.md").read_text(encoding="utf-8")
+    chunks = sum(len(chunk(document)) for document in load_documents(corpus))
+    kinds = Counter(query.kind for query in load_golden(corpus / "golden.yaml"))
+    assert f"| chunks | {chunks} " in text
+    assert f"| `docs/` | {len(list((corpus / 'docs').iterdir()))} Markdown files" in text
+    assert f"| `stories/` | {len(list((corpus / 'stories').iterdir()))} short stories" in text
+    assert (
+        f"{kinds.total()} golden queries: {', '.join(f'{kinds[k]} {k}' for k in ('factual', 'conceptual', 'lexical'))}"
+        in text
+    )
 
 
 def test_every_picture_is_there() -> None:

@@ -491,3 +491,42 @@ def test_an_open_transaction_is_kept_without_autocommit(
         assert other.execute("SELECT x FROM kept").fetchall() == [(1,)]
         other.rollback()
         assert other.execute("SELECT to_regclass('pg_temp.kept')").fetchone() == (None,)
+
+
+def test_exclusions_and_phrases_survive_a_row_of_hyphens(stored: Connection) -> None:
+    parsed = parse(stored, f'cat -dog "big bird" {"-" * 40}')
+    assert parsed.positive == ("'cat'", "( 'big' <-> 'bird' )")
+    assert parsed.excluded == ("'dog'",)
+    assert parsed.notes == ("full text took a row of hyphens for a space",)
+
+
+def test_a_word_that_is_too_long_is_told(stored: Connection) -> None:
+    parsed = parse(stored, f"{'a' * 3000} cat")
+    assert parsed.positive == ("'cat'",)
+    assert parsed.notes == ("words left out because they are longer than 2,046 bytes: 1",)
+
+
+def test_a_phrase_of_a_thousand_words_is_searched_as_its_words(stored: Connection) -> None:
+    parsed = parse(stored, f'"{" ".join(f"word{n}" for n in range(1000))}" cat')
+    assert parsed.positive[:2] == ("'word0'", "'word1'")
+    assert parsed.notes == (
+        "a phrase of 1000 words was searched as its words",
+        "full text searched the first 256 of 1001 distinct terms",
+    )
+
+
+def test_a_pasted_page_with_stray_quotes_costs_little_more_than_without(
+    stored: Connection, corpus_chunks: list[Chunk]
+) -> None:
+    """Without a bound on the words in phrases this query took a hundred times as long as the one without quotes."""
+    words = " ".join(chunk.text for chunk in corpus_chunks[:12]).replace('"', "").split()[:900]
+    quoted = " ".join(
+        f'"{" ".join(words[i : i + 25])}"' if i % 50 == 0 else " ".join(words[i : i + 25])
+        for i in range(0, len(words), 25)
+    )
+    seconds = []
+    for query in (" ".join(words), quoted):
+        began = time.perf_counter()
+        assert len(text_search(stored, query)) == 50
+        seconds.append(time.perf_counter() - began)
+    assert seconds[1] < 10 * seconds[0] + 1

@@ -45,7 +45,7 @@ def answered(wait_for: WaitFor) -> Callable[[Pilot[None], str], Awaitable[None]]
     async def wait(pilot: Pilot[None], query: str) -> None:
         app = pilot.app
         assert isinstance(app, ExplorerApp)
-        await wait_for(pilot, lambda: app.explore.answer is not None and app.explore.answer.query == query)
+        await wait_for(pilot, lambda: app.explore.answer is not None and app.explore.answer.question.query == query)
 
     return wait
 

@@ -22,6 +22,8 @@ from retrieval_lab_tui import cli
         (["--help"], ["--help"]),
         (["a-folder"], ["explore", "a-folder"]),
         (["no-such-thing"], ["no-such-thing"]),
+        (["no/such/folder"], ["explore", "no/such/folder"]),
+        (["notes.md"], ["explore", "notes.md"]),
     ],
 )
 def test_without_a_command_explore_is_meant(

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, Input, Static
 
-from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.errors import EnvironmentMissing, FaultyInput
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.types import GoldenQuery, Stages
@@ -254,7 +254,7 @@ async def test_a_newer_question_replaces_one_that_is_still_running(
         gates["how long does the loaf bake"].set()
         await pilot.pause(0.2)
         assert app.explore.answer is not None
-        assert app.explore.answer.query == "leeks"
+        assert app.explore.answer.question.query == "leeks"
     app.close_lab()
 
 
@@ -278,7 +278,7 @@ async def test_escape_stops_a_running_question_and_the_last_answer_stands(
         gates["leeks"].set()
         await pilot.pause(0.2)
         assert app.explore.answer is not None
-        assert app.explore.answer.query == "how long does the loaf bake"
+        assert app.explore.answer.question.query == "how long does the loaf bake"
         assert "asking" not in shown(app, "#header")
     app.close_lab()
 
@@ -290,25 +290,48 @@ async def test_an_anchor_in_no_chunk_is_said(small_corpus: Path, answered: Answe
         assert "FOUND" in shown(app, "#fate")
         await pilot.press("n")
         await answered(pilot, "how many carrots")
-        assert "no chunk of this corpus holds the anchor" in shown(app, "#fate")
+        assert "no chunk of 'soup' holds the anchor 'three carrots'" in shown(app, "#fate")
     app.close_lab()
 
 
-async def test_a_failed_question_keeps_the_last_answer_and_says_why(small_corpus: Path, answered: Answered) -> None:
-    class FailingLab(Lab):
+async def test_a_failed_question_dims_the_last_answer_says_why_and_r_asks_again(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    failures = [EnvironmentMissing("the server is gone [/]")]
+
+    class FailingOnceLab(Lab):
         def trace(self, query: str) -> Stages:
-            if query == "leeks":
-                raise EnvironmentMissing("the server is gone [/]")
+            if query == "leeks" and failures:
+                raise failures.pop()
             return super().trace(query)
 
-    app = ExplorerApp(small_corpus, open_lab=FailingLab.open)
-    async with app.run_test(size=WIDE, notifications=True) as pilot:
+    app = ExplorerApp(small_corpus, open_lab=FailingOnceLab.open)
+    async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, "how long does the loaf bake")
         await write(pilot, "leeks")
-        await pilot.pause(0.3)
-        assert [note.message for note in app._notifications] == ["the server is gone [/]"]
+        await wait_for(pilot, lambda: "NOT ANSWERED  the server is gone [/]" in shown(app, "#fate"))
+        assert app.explore.query_one("#results").has_class("stale")
         assert app.explore.answer is not None
-        assert app.explore.answer.query == "how long does the loaf bake"
+        assert app.explore.answer.question.query == "how long does the loaf bake"
+        await pilot.press("r")
+        await answered(pilot, "leeks")
+        assert not app.explore.query_one("#results").has_class("stale")
+        assert "NOT ANSWERED" not in shown(app, "#fate")
+    app.close_lab()
+
+
+async def test_escape_puts_back_the_question_that_stands_on_the_screen(small_corpus: Path, answered: Answered) -> None:
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        query = app.explore.query_one("#query", Input)
+        await pilot.press("slash", *"draft", "escape")
+        await pilot.pause()
+        assert query.value == "how long does the loaf bake"
+        await pilot.press("slash", "backspace", "enter")
+        await pilot.pause()
+        assert query.value == "how long does the loaf bake"
+        assert app.focused is ranked(app, "final")
     app.close_lab()
 
 
@@ -358,9 +381,7 @@ async def test_a_corpus_without_golden_queries_waits_for_a_question(
     (small_corpus / "golden.yaml").unlink()
     app = ExplorerApp(small_corpus)
     async with app.run_test(size=WIDE, notifications=True) as pilot:
-        await wait_for(pilot, lambda: app.focused is app.explore.query_one("#query", Input))
-        await pilot.press("escape")
-        await wait_for(pilot, lambda: app.focused is ranked(app, "final"))
+        await wait_for(pilot, lambda: "press / to write a question" in shown(app, "#fate"))
         await pilot.press("n")
         assert "no golden queries" in next(iter(app._notifications)).message
         await write(pilot, "potatoes")
@@ -369,15 +390,27 @@ async def test_a_corpus_without_golden_queries_waits_for_a_question(
     app.close_lab()
 
 
-async def test_faults_of_the_corpus_are_shown_and_the_rest_opens(small_corpus: Path, wait_for: WaitFor) -> None:
+async def test_faults_of_the_corpus_are_counted_listed_and_gone_once_they_are_mended(
+    small_corpus: Path, wait_for: WaitFor
+) -> None:
+    golden = (small_corpus / "golden.yaml").read_text(encoding="utf-8")
     (small_corpus / "docs" / "broken.md").write_bytes(b"# Broken\n\nnot \xff UTF-8\n")
     (small_corpus / "golden.yaml").write_text("- {query_id: 7}\n", encoding="utf-8")
     app = ExplorerApp(small_corpus)
-    async with app.run_test(size=WIDE, notifications=True) as pilot:
-        await wait_for(pilot, lambda: len(app._notifications) >= 2)
-        messages = [note.message for note in app._notifications]
-        assert any("broken.md:3" in message and "not UTF-8" in message for message in messages)
-        assert any("golden.yaml:1" in message for message in messages)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for(pilot, lambda: "! 3 problems" in shown(app, "#header"))
+        await pilot.press("exclamation_mark")
+        listed = str(app.screen.query_one(Static).visual)
+        assert "broken.md:3: not UTF-8" in listed
+        assert "golden.yaml:1" in listed
+        await pilot.press("escape")
+        assert isinstance(app.problem, FaultyInput)
+        (small_corpus / "docs" / "broken.md").unlink()
+        (small_corpus / "golden.yaml").write_text(golden, encoding="utf-8")
+        await pilot.press("r")
+        await wait_for(pilot, lambda: "1 of 2" in shown(app, "#header"))
+        assert "problem" not in shown(app, "#header")
+        assert app.problem is None
     app.close_lab()
 
 
@@ -402,3 +435,18 @@ async def test_q_leaves_while_the_corpus_is_being_opened() -> None:
     assert app.return_code == 0
     app.close_lab()
     assert cancelled_seen.wait(5)
+
+
+async def test_after_a_miss_the_wanted_row_is_in_view_wherever_it_is(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        for query in golden[1:8]:
+            await pilot.press("n")
+            await answered(pilot, query.query)
+        for stage in ("vector", "text", "fused"):
+            lines = ranked(app, stage).row_lines
+            row = next(row.rank - 1 for row in ranked(app, stage).rows if row.wanted)
+            top = ranked(app, stage).scroll_offset.y
+            assert top <= row * lines < top + ranked(app, stage).scrollable_content_region.height, stage

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from textual.binding import Binding, BindingType
+from textual.keys import format_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,9 @@ EXPLORE = (
     Action("step_list(-1)", "left,h", "List left", "Go to the list on the left", footer=False),
     Action("step_list(1)", "right,l", "List right", "Go to the list on the right", footer=False),
     Action("read", "enter", "Read", "Read the passage under the cursor"),
-    Action("app.back_out", "escape", "Back", "Stop the query, or go back to the lists"),
-    Action("app.retry", "r", "Retry", "Open the corpus again after a failure", footer=False),
+    Action("app.back_out", "escape", "Back", "Stop the query, undo typing, back to the lists"),
+    Action("app.again", "r", "Again", "Ask again after a failure, else reopen the corpus", footer=False),
+    Action("app.problems", "exclamation_mark", "Problems", "What is wrong with the corpus's files", footer=False),
     Action("app.help", "question_mark,f1", "Help", "All keys"),
     Action("app.quit", "q", "Quit", "Leave the explorer"),
 )
@@ -55,6 +57,11 @@ SCROLLS = (
     Action("scroll_up", "up,k", "Scroll up", "One line up", footer=False),
     Action("scroll_down", "down,j", "Scroll down", "One line down", footer=False),
 )
+
+
+def shown_keys(action: Action) -> str:
+    """The action's keys as a person reads them."""
+    return ", ".join(format_key(key) for key in action.keys.split(","))
 
 
 def bindings(actions: tuple[Action, ...]) -> list[BindingType]:

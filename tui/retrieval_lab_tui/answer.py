@@ -32,6 +32,20 @@ class _Scored(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked; `golden` and its `index` in the golden set are None for a question of the user's own."""
+
+    query: str
+    golden: GoldenQuery | None = None
+    index: int | None = None
+
+    @property
+    def shown(self) -> str:
+        """The query as the query line shows it."""
+        return one_line(self.query)
+
+
+@dataclass(frozen=True, slots=True)
 class Marks:
     """Offsets in a chunk's text: the words that full-text search matched, and the anchor."""
 
@@ -46,17 +60,17 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One traced question; `golden` is None for a question of the user's own, and then nothing is wanted.
+    """One traced question.
 
-    `wanted` has the ids of the chunks that hold the anchor, `marks` the highlights of every chunk, and `lists` the
-    rows of each list, ready to draw.
+    `wanted` has the ids of the chunks that hold the anchor, and `unlabelled` says why a golden query has none. `marks`
+    has the highlights of every chunk, and `lists` the rows of each list, ready to draw.
     """
 
-    query: str
-    golden: GoldenQuery | None
+    question: Question
     stages: Stages
     chunks: Mapping[str, Chunk]
     wanted: frozenset[str]
+    unlabelled: str | None
     marks: Mapping[str, Marks]
     lists: Mapping[str, tuple[Row, ...]]
 
@@ -80,13 +94,15 @@ class Answer:
         return len(self.stages.fused) if stage == "fused" else len(self.lists[stage])
 
 
-def ask(lab: Lab, query: str, golden: GoldenQuery | None) -> Answer:
+def ask(lab: Lab, question: Question) -> Answer:
     """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
-    stages = lab.trace(query)
+    golden = question.golden
+    stages = lab.trace(question.query)
     ids = [hit.chunk_id for hits in stages.lists.values() for hit in hits]
     chunks = lab.chunks(list(dict.fromkeys(ids)))
     matched = lab.matched_words(stages, [chunk.text for chunk in chunks.values()])
     wanted = frozenset(lab.relevant(golden)) if golden else frozenset()
+    unlabelled = lab.why_undefined(golden) if golden and not wanted else None
     anchor = golden.anchor if golden else ""
     marks = {
         chunk_id: Marks(
@@ -95,7 +111,8 @@ def ask(lab: Lab, query: str, golden: GoldenQuery | None) -> Answer:
         )
         for chunk_id, chunk in chunks.items()
     }
-    return Answer(query, golden, stages, chunks, wanted, marks, _lists(stages, chunks, wanted, marks))
+    lists = _lists(stages, chunks, wanted, marks)
+    return Answer(question, stages, chunks, wanted, unlabelled, marks, lists)
 
 
 def _lists(

@@ -14,16 +14,15 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
-from retrieval_lab.errors import LabError
+from retrieval_lab.errors import FaultyInput, LabError
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
-from retrieval_lab.types import GoldenQuery
-from retrieval_lab_tui.actions import EXPLORE
-from retrieval_lab_tui.answer import Answer, ask
-from retrieval_lab_tui.display import safe
+from retrieval_lab_tui.actions import EXPLORE, shown_keys
+from retrieval_lab_tui.answer import Answer, Question, ask
 from retrieval_lab_tui.jobs import Finished, Jobs
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
+from retrieval_lab_tui.screens.problems import ProblemsScreen
 
 OpenLab = Callable[..., Lab]
 
@@ -40,7 +39,10 @@ class IndexingProgressed(Message):
 
 
 class ExplorerApp(App[None]):
-    """`open_lab` is called as `Lab.open` is, in a thread; tests give another."""
+    """`open_lab` is called as `Lab.open` is, in a thread; tests give another.
+
+    `problem` is why the corpus could not be opened, or which of its files were left out; None when all is well.
+    """
 
     TITLE = "retrieval lab"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - Textual declares it without ClassVar
@@ -48,24 +50,27 @@ class ExplorerApp(App[None]):
 
     def __init__(self, corpus: Path | None = None, dsn: str | None = None, *, open_lab: OpenLab = Lab.open) -> None:
         super().__init__()
+        self.problem: LabError | None = None
+        self.explore = ExploreScreen()
         self._corpus = corpus
         self._dsn = dsn
         self._open_lab = open_lab
         self._lab: Lab | None = None
         self._leaving = threading.Event()
         self._jobs = Jobs(self.post_message)
-        self._golden_index: int | None = None
-        self.explore = ExploreScreen()
+        self._question: Question | None = None
 
     def on_mount(self) -> None:
         self.push_screen(self.explore)
         self.call_after_refresh(self._open)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        yield from super().get_system_commands(screen)
+        for command in super().get_system_commands(screen):
+            if command.title not in ("Keys", "Quit"):  # ours say more
+                yield command
         for action in EXPLORE:
             run = partial(self.explore.run_action, action.name)
-            yield SystemCommand(f"{action.label}", f"{action.description} ({action.keys})", run)
+            yield SystemCommand(action.label, f"{action.description} ({shown_keys(action)})", run)
 
     def close_lab(self) -> None:
         """Let go of the database; called when the screen is gone."""
@@ -93,32 +98,22 @@ class ExplorerApp(App[None]):
 
     def _opened(self, lab: Lab) -> None:
         self._lab = lab
+        self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         self.explore.opened(lab)
-        for fault in lab.index.faults:
-            self._warn("Left out of the index", str(fault))
-        for fault in lab.golden_faults[:3]:
-            self._warn("golden.yaml is not used", str(fault))
         if lab.golden:
             self._ask_golden(0)
-        else:
-            self.explore.action_focus_query()
 
     # Asking.
 
     @on(Input.Submitted, "#query")
     def _submitted(self, event: Input.Submitted) -> None:
-        if not event.value.strip() or self._lab is None:
+        if self._lab is None:
             return
-        current = self._golden_query()
-        if current is not None and current.query == event.value:
-            self._ask(event.value, current)
-        else:
-            self._ask(event.value, None)
-
-    def _golden_query(self) -> GoldenQuery | None:
-        if self._lab is None or self._golden_index is None:
-            return None
-        return self._lab.golden[self._golden_index]
+        current = self._question
+        if current is not None and (not event.value.strip() or event.value == current.shown):
+            self._ask(current)
+        elif event.value.strip():
+            self._ask(Question(event.value))
 
     def _step_golden(self, step: int) -> None:
         if self._lab is None:
@@ -126,24 +121,28 @@ class ExplorerApp(App[None]):
         if not self._lab.golden:
             self.notify("This corpus has no golden queries.", title="Nothing to step through", markup=False)
             return
-        start = -1 if self._golden_index is None and step > 0 else self._golden_index or 0
+        last = self.explore.golden_index
+        start = -1 if last is None and step > 0 else last or 0
         self._ask_golden((start + step) % len(self._lab.golden))
 
     def _ask_golden(self, index: int) -> None:
-        self._golden_index = index
-        query = self._golden_query()
-        if query is not None:
-            self._ask(query.query, query)
+        if self._lab is not None:
+            query = self._lab.golden[index]
+            self._ask(Question(query.query, query, index))
 
-    def _ask(self, query: str, golden: GoldenQuery | None) -> None:
+    def _ask(self, question: Question) -> None:
         lab = self._lab
         if lab is None:
             return
+        self._cancel_running(lab)
+        self._question = question
+        self.explore.asking(question)
+        self._jobs.start("ask", partial(ask, lab, question))
+
+    def _cancel_running(self, lab: Lab) -> None:
+        """In a thread of its own: the server may be slow to answer, and keys must not wait for it."""
         if self._jobs.running("ask"):
-            lab.cancel()
-        position = (self._golden_index + 1, golden) if golden is not None and self._golden_index is not None else None
-        self.explore.asking(query, position)
-        self._jobs.start("ask", partial(ask, lab, query, golden))
+            threading.Thread(target=lab.cancel, daemon=True).start()
 
     @on(Finished)
     def _finished(self, event: Finished) -> None:
@@ -157,15 +156,12 @@ class ExplorerApp(App[None]):
             self.explore.answered(event.result)
 
     def _failed(self, kind: str, error: Exception) -> None:
-        reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+        known = error if isinstance(error, LabError) else LabError(f"{type(error).__name__}: {error}")
         if kind == "open":
-            self.explore.failed(reason)
+            self.problem = known
+            self.explore.failed(str(known))
         else:
-            self.explore.idle()
-            self.notify(safe(reason), title="The question was not answered", severity="error", markup=False)
-
-    def _warn(self, title: str, text: str) -> None:
-        self.notify(safe(text), title=title, severity="warning", timeout=10, markup=False)
+            self.explore.not_answered(str(known))
 
     # Actions of the registry that concern the whole app.
 
@@ -175,19 +171,34 @@ class ExplorerApp(App[None]):
     def action_previous_golden(self) -> None:
         self._step_golden(-1)
 
-    def action_retry(self) -> None:
-        if self._lab is None and not self._jobs.running("open"):
-            self._open()
+    def action_again(self) -> None:
+        """Ask the last question again when it failed; else open the corpus again, which sees changed files."""
+        if self._jobs.running("open"):
+            return
+        if self._question is not None and not self.explore.is_answered:
+            self._ask(self._question)
+            return
+        if self._lab is not None:
+            self._jobs.drop("ask")
+            self._lab.close()
+            self._lab = None
+        self._question = None
+        self._open()
+
+    def action_problems(self) -> None:
+        self.push_screen(ProblemsScreen(self.explore.problems))
 
     def action_help(self) -> None:
         self.push_screen(HelpScreen())
 
     def action_back_out(self) -> None:
-        """Stop the query that is running; with none, go back to the lists."""
-        if self._lab is not None and self._jobs.running("ask"):
+        """Stop the query that is running; with none, undo what was typed and go back to the lists."""
+        if self._lab is None:
+            return
+        if self._jobs.running("ask"):
+            self._cancel_running(self._lab)
             self._jobs.drop("ask")
-            self._lab.cancel()
-            self.explore.idle()
-            self.notify("The last answer stands.", title="Stopped", markup=False)
-        elif self._lab is not None:
-            self.explore.focus_lists()
+            self.explore.not_answered("stopped")
+        elif self._question is not None:
+            self.explore.write(self._question)
+        self.explore.focus_lists()

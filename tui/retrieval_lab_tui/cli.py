@@ -30,7 +30,9 @@ def explore(
 ) -> None:
     """Open the explorer: one question in every stage, side by side.
 
-    Example: [bold]retrieval-lab explore fixtures/corpus[/bold]
+    Without a command, a folder is opened in the explorer, and without a folder the bundled corpus is.
+
+    Example: [bold]retrieval-lab fixtures/corpus[/bold]
     """
     _require_terminal()
     if corpus is not None and not corpus.is_dir():
@@ -44,6 +46,8 @@ def explore(
         explorer.run()
     finally:
         explorer.close_lab()
+    if explorer.problem is not None:
+        raise explorer.problem
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,7 +65,12 @@ def _with_command(arguments: list[str]) -> list[str]:
     first = rest[0]
     if first in _known_commands() or first.startswith(_GLOBAL_OPTIONS):
         return arguments
-    return ["explore", *arguments] if first.startswith("-") or Path(first).is_dir() else arguments
+    return ["explore", *arguments] if first.startswith("-") or _is_like_a_path(first) else arguments
+
+
+def _is_like_a_path(text: str) -> bool:
+    """Whether a person who wrote this meant a path, so that a typing error is about a folder and not a command."""
+    return Path(text).exists() or "/" in text or "." in text
 
 
 def _known_commands() -> set[str]:
@@ -71,7 +80,7 @@ def _known_commands() -> set[str]:
 def _require_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError(
-            "the explorer needs a terminal for input and output; `retrieval-lab --help` lists what does not"
+            "the explorer needs a terminal; the commands that need none are listed by `retrieval-lab --help`"
         )
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise InputError(
@@ -83,7 +92,7 @@ def _log_to_file() -> None:
     """Keeps log lines and warnings off the screen, which they would tear."""
     try:
         data_dir().mkdir(parents=True, exist_ok=True)
-        handler: logging.Handler = logging.FileHandler(data_dir() / "explorer.log", encoding="utf-8")
+        handler: logging.Handler = logging.FileHandler(data_dir() / "explorer.log", encoding="utf-8", delay=True)
     except OSError:
         handler = logging.NullHandler()
     logging.basicConfig(handlers=[handler], level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")

@@ -10,25 +10,19 @@ from retrieval_lab.fate import StageRank
 from retrieval_lab.hybrid import RRF_K
 from retrieval_lab.lab import POOL, TOP_K, Lab
 from retrieval_lab.mmr import MMR_LAMBDA
-from retrieval_lab.types import GoldenQuery
-from retrieval_lab_tui.answer import Answer
+from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.display import one_line, shorten_middle
 
 _STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
 
 
-def header_line(lab: Lab | None, position: tuple[int, GoldenQuery] | None, asking: bool, width: int) -> Content:
-    """What is open on the left, the golden query's place or what is going on at the right."""
+def header_line(lab: Lab | None, question: Question | None, *, asking: bool, problems: int, width: int) -> Content:
+    """What is open; at the right the problems of its files, and the golden query's place or what is going on."""
     left = Content.assemble((" retrieval lab ", "bold $accent"), " ", _corpus(lab))
-    if asking:
-        right = Content.styled("asking… ", "bold $warning")
-    elif lab is not None and position is not None:
-        number, query = position
-        place = f"{one_line(query.query_id)} {one_line(query.kind)} · {number} of {len(lab.golden)} "
-        right = Content.styled(place, "bold")
-    else:
-        right = Content.styled("your own question " if lab is not None else "", "$text-muted")
+    right = _place(lab, question, asking=asking)
+    if problems:
+        right = Content.assemble((f"! {problems} problem{'s' if problems > 1 else ''} ", "bold $warning"), " ", right)
     settings = Content.styled(_settings(lab), "$text-muted") if lab is not None else Content("")
     if left.cell_length + settings.cell_length + right.cell_length < width:
         right = settings + right
@@ -37,6 +31,17 @@ def header_line(lab: Lab | None, position: tuple[int, GoldenQuery] | None, askin
         left = left.truncate(max(0, width - right.cell_length - 1), ellipsis=True)
         gap = 1
     return Content.assemble(left, " " * gap, right)
+
+
+def _place(lab: Lab | None, question: Question | None, *, asking: bool) -> Content:
+    if asking:
+        return Content.styled("asking… ", "bold $warning")
+    if lab is None or question is None:
+        return Content("")
+    if question.golden is None or question.index is None:
+        return Content.styled("your own question ", "$text-muted")
+    name = f"{one_line(question.golden.query_id)} {one_line(question.golden.kind)}"
+    return Content.styled(f"{name} · {question.index + 1} of {len(lab.golden)} ", "bold")
 
 
 def _corpus(lab: Lab | None) -> str:
@@ -53,30 +58,35 @@ def _settings(lab: Lab) -> str:
     return f"{' │ '.join(settings)}   {server}   "
 
 
-def fate_line(answer: Answer | None, width: int) -> Content:
-    """The wanted passage and its rank at every stage, ending in its final rank or MISS."""
+def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, width: int) -> Content:
+    """Found or missed, the wanted passage, and its rank at every stage; or why there is nothing to say of that."""
+    if trouble is not None:
+        keys = (("r", "bold"), " asks again · below: the answer before")
+        return Content.assemble((" NOT ANSWERED ", "bold reverse $error"), f" {one_line(trouble)} · ", *keys)
     if answer is None:
-        return Content("")
-    if answer.golden is None:
+        hint = " no golden queries: press / to write a question" if lab is not None and not lab.golden else ""
+        return Content.styled(hint, "$text-muted")
+    if answer.question.golden is None:
         return Content.styled(" no passage is marked: this question is your own", "$text-muted")
-    if not answer.wanted:
-        return Content.styled(" no chunk of this corpus holds the anchor", "bold $warning")
+    if answer.unlabelled is not None:
+        return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.unlabelled)}")
     stages = answer.fate
     journey = Content.styled(" › ", "$text-muted").join([_stage(stage) for stage in stages])
     missed = stages[-1].rank is None
     verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
-    room = width - journey.cell_length - verdict.cell_length - 5
-    return Content.assemble((" ● ", "bold $success"), _wanted(answer, room), " ", journey, " ", verdict)
+    room = width - journey.cell_length - verdict.cell_length - 6
+    return Content.assemble(" ", verdict, (" ● ", "bold $success"), _wanted(answer, room), "  ", journey)
 
 
 def _wanted(answer: Answer, room: int) -> Content:
     """The wanted chunk's id, with the anchor when there is room for it."""
     ids = sorted(answer.wanted)
     name = one_line(ids[0]) + (f" +{len(ids) - 1}" if len(ids) > 1 else "")
-    if room < _ID_WIDTH + 20:
+    anchor = answer.question.golden.anchor if answer.question.golden else ""
+    if room < _ID_WIDTH + 20 or not anchor:
         return Content.styled(shorten_middle(name, max(8, min(room, 40))), "bold")
-    anchor = f' "{one_line(answer.golden.anchor)}" ' if answer.golden else ""
-    return Content.assemble((shorten_middle(name, 40), "bold"), anchor).truncate(room, ellipsis=True)
+    shown = f' "{one_line(anchor)}"'
+    return Content.assemble((shorten_middle(name, 40), "bold"), shown).truncate(room, ellipsis=True)
 
 
 def _stage(stage: StageRank) -> Content:

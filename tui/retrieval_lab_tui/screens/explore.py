@@ -14,11 +14,10 @@ from textual.widgets import ContentSwitcher, Footer, Input, Static
 
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
-from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.actions import EXPLORE, bindings
-from retrieval_lab_tui.answer import STAGES, Answer
+from retrieval_lab_tui.answer import STAGES, Answer, Question
 from retrieval_lab_tui.display import one_line
-from retrieval_lab_tui.status import fate_line, header_line, tabs_line
+from retrieval_lab_tui.status import header_line, tabs_line, verdict_line
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.ranked_list import RankedList
@@ -27,7 +26,7 @@ _LISTS = (
     ("vector", "Vector", "cosine"),
     ("text", "Full text", "ts_rank_cd"),
     ("fused", "Fused", "RRF · vector·text ranks"),
-    ("final", "Final", "BM25, then MMR · moves"),
+    ("final", "Final", "order MMR · score BM25 · move"),
 )
 
 
@@ -42,9 +41,11 @@ class ExploreScreen(Screen[None]):
         super().__init__()
         self.active = "final"
         self.answer: Answer | None = None
-        self._asking = False
+        self.golden_index: int | None = None
+        self.problems: tuple[str, ...] = ()
+        self._question: Question | None = None
+        self._trouble: str | None = None
         self._lab: Lab | None = None
-        self._position: tuple[int, GoldenQuery] | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(id="header")
@@ -63,7 +64,7 @@ class ExploreScreen(Screen[None]):
 
     def on_mount(self) -> None:
         self._set_active(self.active)
-        self._show_header()
+        self._show_state()
 
     # What the app tells the screen.
 
@@ -83,33 +84,49 @@ class ExploreScreen(Screen[None]):
     def opened(self, lab: Lab) -> None:
         """The corpus is ready for questions."""
         self._lab = lab
+        self.answer = self._question = self._trouble = self.golden_index = None
+        self.problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
+        self.query_one("#query", Input).value = ""
+        for stage in STAGES:
+            self._list(stage).show((), 0, "")
         self.query_one("#body", ContentSwitcher).current = "results"
         self.focus_lists()
-        self._show_header()
+        self._show_state()
 
-    def asking(self, query: str, position: tuple[int, GoldenQuery] | None) -> None:
-        """A question is on its way; `position` is the golden query's place, from 1."""
-        self._asking = True
-        self._position = position
-        self.query_one("#query", Input).value = one_line(query)
-        self._show_header()
+    def asking(self, question: Question) -> None:
+        """A question is on its way."""
+        self._question = question
+        self._trouble = None
+        if question.index is not None:
+            self.golden_index = question.index
+        self.write(question)
+        self._show_state()
 
-    def idle(self) -> None:
-        """Nothing is on its way: the query was stopped or failed, and the last answer stands."""
-        self._asking = False
-        self._show_header()
+    def not_answered(self, reason: str) -> None:
+        """The question failed or was stopped; the lists of the last answer stay, dimmed."""
+        self._trouble = reason
+        self._show_state()
 
     def answered(self, answer: Answer) -> None:
         """Show an answer."""
         self.answer = answer
-        self._asking = False
         for stage in STAGES:
             self._list(stage).show(answer.lists[stage], answer.total(stage), "no hits")
-        notes = self.query_one("#notes", Static)
-        notes.update(Content(" " + " · ".join(one_line(note) for note in answer.stages.notes)))
-        notes.display = bool(answer.stages.notes)
-        self._show_header()
+        self._show_state()
         self._follow()
+        for stage in STAGES:
+            self._list(stage).reveal_wanted()
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether what stands on the screen answers the last question."""
+        return self._trouble is None and self.answer is not None and self.answer.question is self._question
+
+    def write(self, question: Question) -> None:
+        """Put the question into the query line, with its beginning in view."""
+        query = self.query_one("#query", Input)
+        query.value = question.shown
+        query.cursor_position = 0
 
     def focus_lists(self) -> None:
         """Bring the keyboard back to the active list."""
@@ -118,8 +135,8 @@ class ExploreScreen(Screen[None]):
     # What the user does.
 
     @on(Input.Submitted, "#query")
-    def _submit(self, event: Input.Submitted) -> None:
-        if event.value.strip():
+    def _submit(self) -> None:
+        if self._question is not None or self.query_one("#query", Input).value.strip():
             self.focus_lists()
 
     @on(RankedList.Moved)
@@ -153,7 +170,7 @@ class ExploreScreen(Screen[None]):
         tall = self.has_class("-tall")
         for stage in STAGES:
             self._list(stage).row_lines = 1 if self.has_class("-narrow") else 3 if tall else 2
-        self._show_header()
+        self._show_state()
 
     # Drawing.
 
@@ -182,11 +199,17 @@ class ExploreScreen(Screen[None]):
         text, first_mark = self.answer.passage(chunk_id), self.answer.marks[chunk_id].first
         passage.show(Content(place), self.answer.ranks(chunk_id), text, first_mark)
 
-    def _show_header(self) -> None:
+    def _show_state(self) -> None:
+        """Everything around the lists: header, verdict, notes, tabs. Lists that answer another question are dimmed."""
+        asking = self._question is not None and not self.is_answered and self._trouble is None
         width = self.size.width
-        header = header_line(self._lab, self._position, self._asking, width)
+        header = header_line(self._lab, self._question, asking=asking, problems=len(self.problems), width=width)
         self.query_one("#header", Static).update(header)
-        self.query_one("#fate", Static).update(fate_line(self.answer, width))
+        self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, width))
+        notes = self.answer.stages.notes if self.answer is not None and self.is_answered else ()
+        self.query_one("#notes", Static).update(Content(" " + " · ".join(one_line(note) for note in notes)))
+        self.query_one("#notes", Static).display = bool(notes)
+        self.query_one("#results").set_class(self._trouble is not None, "stale")
         self._show_tabs()
 
     def _show_tabs(self) -> None:

@@ -20,6 +20,9 @@ from retrieval_lab_tui.display import one_line, shorten_middle
 _SCORE_WIDTH = 6
 _ID_WIDTH_IN_ONE_LINE = 26
 _INDENT = 6
+_MARKS = 2
+_ROOM_FOR_NUMBERS = 46
+"""Narrower lists put score and detail on the row's second line, so that the chunk's id stays whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class RankedList(ScrollView, can_focus=True):
         self.stage = stage
         self.title = title
         self.rows: tuple[Row, ...] = ()
+        self._detail_width = 0
         self.empty_text = ""
         self.border_title = Content(title)
         self.border_subtitle = Content(subtitle)
@@ -92,6 +96,7 @@ class RankedList(ScrollView, can_focus=True):
     def show(self, rows: tuple[Row, ...], total: int, empty_text: str) -> None:
         """Put in new rows of `total` in all; the cursor goes to the first wanted row, else to the first."""
         self.rows = rows
+        self._detail_width = max((len(row.detail) for row in rows), default=0)
         self.empty_text = empty_text
         count = f"{total}" if total == len(rows) else f"{len(rows)} of {total}"
         self.border_title = Content(f"{self.title} · {count}")
@@ -108,6 +113,12 @@ class RankedList(ScrollView, can_focus=True):
     def wanted_rank(self) -> int | None:
         """The best rank of a wanted chunk in this list."""
         return next((row.rank for row in self.rows if row.wanted), None)
+
+    def reveal_wanted(self) -> None:
+        """Bring the first wanted row into view, where the list has one."""
+        position = next((i for i, row in enumerate(self.rows) if row.wanted), None)
+        if position is not None:
+            self._reveal(position)
 
     def validate_cursor(self, cursor: int) -> int:
         return max(0, min(cursor, len(self.rows) - 1))
@@ -171,24 +182,34 @@ class RankedList(ScrollView, can_focus=True):
         return Visual.to_strips(self, self._line(row, line, width), width, 1, style, pad=True)[0]
 
     def _line(self, row: Row, line: int, width: int) -> Content:
+        if self.row_lines == 1:
+            return self._whole_row(row, width)
+        crowded = width < _ROOM_FOR_NUMBERS
         if line == 0:
-            return self._first_line(row, width)
+            numbers = (f"{row.rank:>3} ",) if crowded else (f"{row.rank:>3} ", *self._numbers(row))
+            return self._with_name(row, width, *numbers)
         indent = " " * _INDENT
-        if line == 1 and self.row_lines == 3:
-            return Content.assemble(indent, (shorten_middle(row.heading, width - _INDENT), "$text-muted"))
+        if line == 1 and (self.row_lines == 3 or crowded):
+            head = Content.assemble(indent, *self._numbers(row)) if crowded else Content(indent)
+            heading = shorten_middle(row.heading, max(0, width - head.cell_length))
+            return Content.assemble(head, (heading, "$text-muted"))
         return Content.assemble(indent, row.passage)
 
-    def _first_line(self, row: Row, width: int) -> Content:
+    def _whole_row(self, row: Row, width: int) -> Content:
+        numbers = (f"{row.rank:>3} ", *self._numbers(row))
+        id_width = min(_ID_WIDTH_IN_ONE_LINE, max(8, width // 3))
+        named_width = _MARKS + Content.assemble(*numbers).cell_length + id_width
+        named = self._with_name(row, named_width, *numbers)
+        return Content.assemble(named, " " * (named_width - named.cell_length + 2), row.passage)
+
+    def _with_name(self, row: Row, width: int, *numbers: str | tuple[str, str]) -> Content:
+        """Marks and numbers, then as much of the chunk's id as fits into the width."""
         pointer = "▸" if row.chunk_id == self.linked else " "
         mark = ("●", "bold $success") if row.wanted else " "
-        detail_width = max((len(other.detail) for other in self.rows), default=0)
-        detail = f"{row.detail.rjust(detail_width)} " if detail_width else ""
-        numbers = f"{row.rank:>3} {row.score:>{_SCORE_WIDTH}} "
-        left = width - len(numbers) - len(detail) - 3
-        id_style = "bold" if row.wanted else ""
-        parts = (pointer, mark, f"{numbers}", (detail, "$text-muted"))
-        if self.row_lines > 1:
-            return Content.assemble(*parts, (shorten_middle(one_line(row.chunk_id), left), id_style))
-        id_width = min(_ID_WIDTH_IN_ONE_LINE, left)
-        name = shorten_middle(one_line(row.chunk_id), id_width).ljust(id_width)
-        return Content.assemble(*parts, (name, id_style), "  ", row.passage)
+        left = Content.assemble(pointer, mark, *numbers)
+        name = shorten_middle(one_line(row.chunk_id), max(0, width - left.cell_length))
+        return Content.assemble(left, (name, "bold" if row.wanted else ""))
+
+    def _numbers(self, row: Row) -> tuple[str, tuple[str, str]]:
+        detail = f"{row.detail.rjust(self._detail_width)} " if self._detail_width else ""
+        return f"{row.score:>{_SCORE_WIDTH}} ", (detail, "$text-muted")

@@ -1,0 +1,40 @@
+"""A page of text over the screen, closed by the keys that opened it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+
+class Dialog(ModalScreen[None]):
+    """Shows one page that scrolls."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark,f1,exclamation_mark", "dismiss", "Close")]
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center middle;
+        & > VerticalScroll {
+            width: 76; max-width: 100%; height: auto; max-height: 100%;
+            border: round $accent; border-title-style: bold; padding: 0 2; background: $surface;
+            scrollbar-size-vertical: 1;
+        }
+    }
+    """
+
+    def __init__(self, title: str, page: Content) -> None:
+        super().__init__()
+        self._title = title
+        self._page = page
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as scroll:
+            scroll.border_title = Content(self._title)
+            scroll.border_subtitle = Content("escape closes")
+            yield Static(self._page)
