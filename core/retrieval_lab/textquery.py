@@ -17,9 +17,8 @@ from typing import Any
 
 import psycopg
 from psycopg import Connection
-from psycopg.pq import TransactionStatus
 
-from retrieval_lab.statements import execute
+from retrieval_lab.statements import execute, is_idle
 from retrieval_lab.text import WORD, sendable
 from retrieval_lab.types import TextQuery
 
@@ -117,9 +116,8 @@ def _websearch(conn: Connection[Any], text: str, config: str) -> str | None:
 
 
 def _savepoint(conn: Connection[Any]) -> AbstractContextManager[object]:
-    """Keeps the caller's transaction alive through an error; a statement of its own on autocommit needs none."""
-    alone = conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
-    return nullcontext() if alone else conn.transaction()
+    """Keeps the caller's transaction alive through an error; where there is none, nothing needs to be kept."""
+    return nullcontext() if is_idle(conn) else conn.transaction()
 
 
 def _tokens(tsquery: str) -> list[str]:

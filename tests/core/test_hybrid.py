@@ -386,6 +386,7 @@ def test_what_the_user_wrote_in_his_open_transaction_is_found_and_can_be_committ
     assert row
     with database.connect(row[0]) as other:
         other.autocommit = False
+        other.execute("SELECT 1")  # which opens it
         upsert(other, [Chunk("b", "d", "", 0, 4, "at 1")], Directions())
         assert [hit.chunk_id for hit in vector_search(other, Directions(), "at 0")] == ["a", "b"]
         assert [hit.chunk_id for hit in vector_search(fresh, Directions(), "at 0")] == ["a"]

@@ -13,6 +13,8 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.rows import dict_row, namedtuple_row
 
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
@@ -503,3 +505,53 @@ def test_chunks_of_a_document_come_in_their_order(table: Connection) -> None:
         Chunk(f"{doc}#{i:03d}", doc, "", i, i + 1, "x") for doc in ("B", "a") for i in (0, 1, 2)
     ]
     assert chunks_of(table, []) == []
+
+
+def test_without_a_transaction_of_the_callers_everything_is_durable_and_none_stays_open(
+    database: Database, new_schema: Callable[[], str]
+) -> None:
+    name = new_schema()
+    with database.connect(name) as conn, database.connect(name) as other:
+        conn.autocommit = False
+        Schema.create(conn, 8)
+        upsert(conn, [Chunk("d#000", "d", "", 0, 5, "words")], HashEmbedder(8))
+        assert count(conn) == 1
+        assert [hit.chunk_id for hit in search(conn, HashEmbedder(8), "words")] == ["d#000"]
+        assert list(fetch(conn, ["d#000"])) == ["d#000"]
+        assert conn.info.transaction_status == TransactionStatus.IDLE
+        assert count(other) == 1
+
+
+def test_within_a_transaction_of_the_callers_nothing_is_committed(
+    database: Database, new_schema: Callable[[], str]
+) -> None:
+    name = new_schema()
+    with database.connect(name) as conn, database.connect(name) as other:
+        conn.autocommit = False
+        Schema.create(conn, 8)
+        conn.execute("SELECT 1")
+        upsert(conn, [Chunk("d#000", "d", "", 0, 5, "words")], HashEmbedder(8))
+        assert (count(conn), count(other)) == (1, 0)
+        conn.rollback()
+        assert count(conn) == 0
+
+
+@pytest.mark.parametrize("row_factory", [dict_row, namedtuple_row])
+def test_the_row_factory_of_the_connection_does_not_matter(
+    database: Database, new_schema: Callable[[], str], row_factory: Any
+) -> None:
+    with database.connect(new_schema()) as conn:
+        conn.row_factory = row_factory
+        Schema.create(conn, 8)
+        upsert(conn, [Chunk("d#000", "d", "", 0, 5, "words")], HashEmbedder(8))
+        assert count(conn) == 1
+        assert [hit.chunk_id for hit in search(conn, HashEmbedder(8), "words")] == ["d#000"]
+        assert list(fetch(conn, ["d#000"])) == ["d#000"]
+
+
+@pytest.mark.parametrize("field", ["chunk_id", "doc_id", "heading_path", "text"])
+def test_a_nul_in_any_field_is_refused_with_the_chunks_name(conn: Connection, field: str) -> None:
+    chunk = replace(Chunk("d#000", "d", "", 0, 5, "words"), **{field: "d#000\0"})
+    Schema.create(conn, 8)
+    with pytest.raises(InputError, match="chunk d#000"):
+        upsert(conn, [chunk], HashEmbedder(8))
