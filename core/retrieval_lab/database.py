@@ -170,6 +170,8 @@ def make_schema(conn: psycopg.Connection[Any], name: str, purpose: str) -> None:
 
     Raises EnvironmentMissing when this role may not make schemas, InputError when the name cannot be one.
     """
+    if name == "$user":
+        raise InputError("a schema named $user cannot be used: a search path takes it for the user's name")
     if conn.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (name,)).fetchone() is not None:
         return
     try:

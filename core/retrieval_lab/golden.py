@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields
+import errno
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import yaml
 
 from retrieval_lab.errors import Fault, FaultyInput
+from retrieval_lab.text import sendable
 from retrieval_lab.types import GoldenQuery
 
 KEYS = tuple(field.name for field in fields(GoldenQuery))
 
+_SHOWN_CHARS = 60
 _STRING = "tag:yaml.org,2002:str"
 _READ_AS = {
     "tag:yaml.org,2002:int": "a number",
@@ -25,17 +28,37 @@ _READ_AS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class GoldenFile:
+    """The queries that could be read, in the order of the file, and a fault for everything else in it.
+
+    `lines` has for each of the queries, by its id, the line in which the value of each key begins.
+    """
+
+    path: Path
+    queries: tuple[GoldenQuery, ...]
+    lines: Mapping[str, Mapping[str, int]]
+    faults: tuple[Fault, ...]
+
+
+def read_golden(path: Path | str) -> GoldenFile:
+    """The good queries of a YAML file together with what is wrong with the others; raises nothing for its contents."""
+    reader = _Reader(Path(path))
+    queries = tuple(reader.queries())
+    return GoldenFile(reader.path, queries, reader.lines, tuple(reader.faults))
+
+
 def load_golden(path: Path | str) -> list[GoldenQuery]:
     """The golden queries of a YAML file, in its order.
 
     The file is a list of mappings with exactly the keys query_id, query, kind, doc_id and anchor, all non-blank
-    strings; query ids are unique. Raises FaultyInput with every fault of the file and its line.
+    strings; query ids are unique. Raises FaultyInput with every fault of the file and its line. `read_golden` gives
+    the rest in spite of faults.
     """
-    reader = _Reader(Path(path))
-    queries = list(reader.queries())
-    if reader.faults:
-        raise FaultyInput(reader.faults)
-    return queries
+    golden = read_golden(path)
+    if golden.faults:
+        raise FaultyInput(golden.faults)
+    return list(golden.queries)
 
 
 class _Reader:
@@ -44,7 +67,8 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.faults: list[Fault] = []
-        self._first_lines: dict[str, int] = {}
+        self.lines: dict[str, dict[str, int]] = {}
+        self._first: dict[str, tuple[int, dict[str, str | None]]] = {}
 
     def queries(self) -> Iterator[GoldenQuery]:
         root = self._compose()
@@ -60,6 +84,8 @@ class _Reader:
 
     def _compose(self) -> yaml.Node | None:
         try:
+            if self.path.exists() and not self.path.is_file():  # a pipe would keep us waiting
+                raise OSError(errno.EINVAL, "it is not a file")
             text = self.path.read_bytes().decode("utf-8-sig")
             root = yaml.compose(text, Loader=yaml.SafeLoader)
         except OSError as error:
@@ -74,6 +100,8 @@ class _Reader:
             line = text.count("\n", 0, error.position) + 1
             message = f"not YAML: the character U+{int(error.character):04X} is not allowed"
             self.faults.append(Fault(self.path, line, message))
+        except (ValueError, OverflowError) as error:  # an escape such as \\U00110000, which PyYAML lets through
+            self.faults.append(Fault(self.path, None, f"not YAML: {error}"))
         except RecursionError:
             self.faults.append(Fault(self.path, None, "nested too deeply; expected a list of flat mappings"))
         else:
@@ -91,17 +119,19 @@ class _Reader:
         pairs = self._pairs(node)
         id_node = pairs.get("query_id")
         query_id = id_node.value if isinstance(id_node, yaml.ScalarNode) and id_node.tag == _STRING else None
-        label = query_id or f"entry {number}"
+        label = query_id[:_SHOWN_CHARS] if query_id else f"entry {number}"
         self.faults[before:] = [Fault(f.path, f.line, f.message, label) for f in self.faults[before:]]
         values = {key: self._string(pairs[key], key, label) for key in KEYS if key in pairs}
         missing = [key for key in KEYS if key not in pairs]
         if missing:
             self._fault(node, f"missing {', '.join(missing)}", label)
         if query_id and id_node is not None:
-            self._note_id(query_id, id_node)
+            self._note_id(query_id, id_node, values)
         if len(self.faults) > before:
             return None
-        return GoldenQuery(**{key: value for key, value in values.items() if value is not None})
+        query = GoldenQuery(**{key: value for key, value in values.items() if value is not None})
+        self.lines[query.query_id] = {key: _line(pairs[key]) for key in KEYS}
+        return query
 
     def _pairs(self, node: yaml.MappingNode) -> dict[str, yaml.Node]:
         """The value node of every known key; unknown and repeated keys become faults."""
@@ -123,21 +153,31 @@ class _Reader:
             self._fault(node, f"{key} is {_shape(node)}; expected text", label)
         elif node.tag != _STRING:
             kind = _READ_AS.get(node.tag, f"{node.tag}")
-            self._fault(node, f"{key} {node.value!r} is read as {kind}; put it in quotes to make it text", label)
+            self._fault(node, f"{key} {_shown(node)} is read as {kind}; put it in quotes to make it text", label)
         elif not node.value.strip():
             self._fault(node, f"{key} is blank; expected text", label)
         else:
-            return str(node.value)
+            value = _with_pairs_joined(node.value)
+            if not sendable(value)[1]:
+                return value
+            self._fault(node, f"{key} {_shown(node)} holds a NUL or half a surrogate pair; no text has these", label)
         return None
 
-    def _note_id(self, query_id: str, node: yaml.Node) -> None:
-        if query_id in self._first_lines:
-            self._fault(node, f"query_id is repeated; it stands first in line {self._first_lines[query_id]}", query_id)
-        else:
-            self._first_lines[query_id] = _line(node)
+    def _note_id(self, query_id: str, node: yaml.Node, values: dict[str, str | None]) -> None:
+        line, first = self._first.setdefault(query_id, (_line(node), values))
+        if first is values:
+            return
+        mend = "with the same content; delete one" if first == values else "with other content; rename one"
+        message = f"query_id is repeated; it stands first in line {line} {mend} of the two"
+        self._fault(node, message, query_id[:_SHOWN_CHARS])
 
     def _fault(self, node: yaml.Node, message: str, query_id: str | None = None) -> None:
         self.faults.append(Fault(self.path, _line(node), message, query_id))
+
+
+def _with_pairs_joined(value: str) -> str:
+    """The value with surrogate pairs, as JSON writes characters such as emoji, made the characters they stand for."""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _line(node: yaml.Node) -> int:
@@ -151,4 +191,4 @@ def _shape(node: yaml.Node) -> str:
 
 
 def _shown(node: yaml.Node) -> str:
-    return repr(node.value[:60]) if isinstance(node, yaml.ScalarNode) else _shape(node)
+    return repr(node.value[:_SHOWN_CHARS]) if isinstance(node, yaml.ScalarNode) else _shape(node)

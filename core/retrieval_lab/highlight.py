@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
 from retrieval_lab.text import WORD, folded
@@ -50,6 +51,8 @@ def best_window(spans: Sequence[Span], length: int, width: int, lead: int) -> Sp
     if length <= width or not spans:
         return 0, min(length, width)
     lefts = [max(0, start - lead) for start, _ in spans]
-    shown = [sum(1 for start, end in spans if left <= start and end <= left + width) for left in lefts]
+    ends = [end for _, end in spans]
+    # Spans are in order and do not overlap, so those in a window are neighbours.
+    shown = [bisect_right(ends, left + width) - position for position, left in enumerate(lefts)]
     left = lefts[shown.index(max(shown))]
     return left, min(left + width, length)

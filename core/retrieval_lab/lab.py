@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from retrieval_lab.metrics import evaluate, relevant, why_undefined
 from retrieval_lab.mmr import MMR_LAMBDA
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.rerank import LexicalReranker, fetch, stages
-from retrieval_lab.store import chunks_of
+from retrieval_lab.store import Table, chunks_of
 from retrieval_lab.text import words
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Stages
 
@@ -49,6 +50,8 @@ class Lab:
         self._database = database
         self._conn: Connection[Any] | None = None
         self._lexemes = Lexemes()
+        # Named with its schema: a search path would fall back on a table of that name in `public`.
+        self._table = Table(schema=schema)
         self._turn = threading.Lock()
         self._closed = False
 
@@ -70,17 +73,20 @@ class Lab:
         Raises InputError when the folder is no corpus, EnvironmentMissing when there is no usable server, and
         IndexingCancelled.
         """
-        folder = Path(corpus) if corpus is not None else bundled_corpus()
+        folder = Path(corpus if corpus is not None else bundled_corpus()).absolute()
         embedder = embedder or HashEmbedder()
         schema = schema_name(folder, embedder)
         database = Database.open(dsn)
         try:
             with database.connect() as conn:
                 index = index_corpus(conn, folder, embedder, schema, progress=progress, cancelled=cancelled)
+            return cls(folder, database, schema, embedder, index)
+        except psycopg.OperationalError as error:
+            database.close()
+            raise EnvironmentMissing(f"the server went away ({_first_line(error)}); open the corpus again") from error
         except BaseException:
             database.close()
             raise
-        return cls(folder, database, schema, embedder, index)
 
     @property
     def embedded(self) -> bool:
@@ -96,12 +102,20 @@ class Lab:
 
     def _trace(self, conn: Connection[Any], query: str) -> Stages:
         return stages(
-            conn, self.embedder, self.reranker, query, n=POOL, top_k=TOP_K, mmr_lambda=MMR_LAMBDA, scan="exact"
+            conn,
+            self.embedder,
+            self.reranker,
+            query,
+            n=POOL,
+            top_k=TOP_K,
+            mmr_lambda=MMR_LAMBDA,
+            scan="exact",
+            table=self._table,
         )
 
     def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
         """The chunks with these ids, in their order; unknown ids are left out. Raises as `trace` does."""
-        found = self._ask(lambda conn: fetch(conn, chunk_ids))
+        found = self._ask(lambda conn: fetch(conn, chunk_ids, table=self._table))
         return {chunk_id: chunk for chunk_id, (chunk, _) in found.items()}
 
     def matched_words(self, trace: Stages, texts: Iterable[str]) -> frozenset[str]:
@@ -114,11 +128,11 @@ class Lab:
 
     def relevant(self, query: GoldenQuery) -> set[str]:
         """Ids of the chunks that hold the query's anchor. Raises as `trace` does."""
-        return relevant(self._ask(lambda conn: chunks_of(conn, [query.doc_id])), query)
+        return relevant(self._ask(lambda conn: chunks_of(conn, [query.doc_id], table=self._table)), query)
 
     def why_undefined(self, query: GoldenQuery) -> str | None:
         """Why no chunk holds the query's anchor, in words; None when one does. Raises as `trace` does."""
-        return why_undefined(self._ask(lambda conn: chunks_of(conn, [query.doc_id])), query)
+        return why_undefined(self._ask(lambda conn: chunks_of(conn, [query.doc_id], table=self._table)), query)
 
     def evaluate(self, k: int = TOP_K) -> Metrics:
         """Means over the golden set at cut k, exact scan.
@@ -132,14 +146,20 @@ class Lab:
                 f"{self.corpus / GOLDEN_FILE}: no golden queries; without them there is nothing to measure"
             )
         return self._ask(
-            lambda conn: evaluate(conn, self.embedder, self.reranker, self.golden, k=k, n=POOL, scan="exact")
+            lambda conn: evaluate(
+                conn, self.embedder, self.reranker, self.golden, k=k, n=POOL, scan="exact", table=self._table
+            )
         )
 
     def cancel(self) -> None:
-        """Stop the statement that is running, from any thread; its caller gets psycopg's QueryCanceled."""
+        """Stop the statement that is running, from any thread; its caller gets psycopg's QueryCanceled.
+
+        Waits up to a second for the server. Nothing happens when nothing runs or the server does not answer.
+        """
         conn = self._conn
-        if conn is not None and not conn.closed:
-            conn.cancel_safe(timeout=1.0)
+        if conn is not None and not conn.closed and self._turn.locked():
+            with contextlib.suppress(psycopg.Error):
+                conn.cancel_safe(timeout=1.0)
 
     def close(self) -> None:
         """Close the connection and let go of the server. A second call does nothing."""
@@ -166,10 +186,17 @@ class Lab:
                 return question(self._conn)
             except psycopg.errors.QueryCanceled:
                 raise
+            except psycopg.errors.UndefinedTable as error:
+                raise EnvironmentMissing("the index of this corpus is gone; open the corpus again") from error
             except psycopg.OperationalError as error:
                 self._conn.close()
-                reason = str(error).strip().splitlines()[0]
-                raise EnvironmentMissing(f"the server is gone ({reason}); ask again to reconnect") from error
+                raise EnvironmentMissing(
+                    f"the server is gone ({_first_line(error)}); ask again to reconnect"
+                ) from error
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _golden(corpus: Path) -> tuple[tuple[GoldenQuery, ...], tuple[Fault, ...]]:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 _FENCE_MARKS = "`~"
 _HEADING = re.compile(r"(?P<marks>#{1,6}) (?P<title>.*)")
-_CLOSING_MARKS = re.compile(r"(^|[ \t]+)#+[ \t]*$")
 _FENCE_OPEN = re.compile(r" {0,3}(?:(?P<ticks>`{3,})[^`]*|(?P<tildes>~{3,}).*)$", re.DOTALL)
 _FENCE_CLOSE = re.compile(r" {0,3}(?P<marks>`{3,}|~{3,})[ \t\r]*$")
 
@@ -56,8 +55,7 @@ def lines(text: str) -> Iterator[Line]:
         elif first in _FENCE_MARKS and (fence := _opened_fence(raw)) is not None:
             yield Line(LineKind.FENCED, start, end)
         elif first == "#" and (heading := _HEADING.match(raw)) is not None:
-            title = _CLOSING_MARKS.sub("", heading["title"].strip()).strip()
-            yield Line(LineKind.HEADING, start, end, len(heading["marks"]), title)
+            yield Line(LineKind.HEADING, start, end, len(heading["marks"]), _title(heading["title"]))
         else:
             yield Line(LineKind.TEXT, start, end)
         start = end + 1
@@ -66,6 +64,14 @@ def lines(text: str) -> Iterator[Line]:
 def headings(text: str) -> Iterator[Line]:
     """The heading lines of the text in order."""
     return (line for line in lines(text) if line.kind is LineKind.HEADING)
+
+
+def _title(text: str) -> str:
+    """A heading's text without the marks that close it, which stand behind a blank or alone."""
+    text = text.strip()
+    unmarked = text.rstrip("#")
+    closed = unmarked != text and (not unmarked or unmarked[-1] in " \t")
+    return unmarked.strip() if closed else text
 
 
 def _opened_fence(raw: str) -> str | None:

@@ -20,7 +20,10 @@ def data_dir() -> Path:
     """
     chosen = os.environ.get(DATA_DIR_VARIABLE)
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        try:
+            return Path(chosen).expanduser().absolute()
+        except RuntimeError as error:
+            raise EnvironmentMissing(f"{DATA_DIR_VARIABLE} is {chosen!r}, and {error}: set it to a folder") from error
     if os.geteuid() == 0:
         return Path("/var/lib/retrieval-lab")
     return platformdirs.user_data_path("retrieval-lab", appauthor=False)

@@ -10,8 +10,10 @@ import atexit
 import contextlib
 import fcntl
 import os
+import threading
 import time
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -26,17 +28,7 @@ from retrieval_lab.guarding import PAUSE, WAIT_SECONDS, is_guarded, launch_guard
 _LAUNCHES = 3
 _HOPELESS = ("authentication failed", "too many clients", "remaining connection slots", "pg_hba.conf")
 
-# What a user has set for other servers in PG* variables must not reach the embedded one.
-_SHIELD: dict[str, Any] = {
-    "hostaddr": "",
-    "options": "",
-    "require_auth": "",
-    "sslmode": "disable",
-    "sslnegotiation": "postgres",
-    "gssencmode": "disable",
-    "channel_binding": "disable",
-    "target_session_attrs": "any",
-}
+_environment = threading.Lock()
 
 _shares: weakref.WeakSet[Server] = weakref.WeakSet()
 
@@ -161,7 +153,19 @@ def _one_line(error: Exception) -> str:
 
 def connect_to(cluster: Cluster, database: str, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
     """Return a new autocommit connection, with or without a share. Raises OperationalError when nothing answers."""
-    return psycopg.connect(cluster.dsn(database), autocommit=True, connect_timeout=5, **_SHIELD, **parameters)
+    with _without_pg_variables():
+        return psycopg.connect(cluster.dsn(database), autocommit=True, connect_timeout=5, **parameters)
+
+
+@contextlib.contextmanager
+def _without_pg_variables() -> Iterator[None]:
+    """Hide what a user has set for other servers: libpq takes any PG* variable for every connection of the process."""
+    with _environment:
+        hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PG")}
+        try:
+            yield
+        finally:
+            os.environ.update(hidden)
 
 
 def _serves(cluster: Cluster) -> bool:

@@ -14,13 +14,13 @@ from psycopg.rows import tuple_row
 def execute(
     conn: Connection[Any], statement: QueryNoTemplate, parameters: Params | None = None, *, binary: bool = False
 ) -> Cursor[tuple[Any, ...]]:
-    """`conn.execute`, with rows as tuples whatever row factory the connection has.
+    """`conn.execute`, with rows as tuples, whatever row and cursor factories the connection has.
 
     A connection that is in no transaction is in none afterwards either: what was done is durable, and no snapshot is
     held, although psycopg would leave a connection that is not on autocommit in an open transaction.
     """
     with _of_its_own(conn):
-        return conn.cursor(row_factory=tuple_row).execute(statement, parameters, binary=binary)
+        return Cursor(conn, row_factory=tuple_row).execute(statement, parameters, binary=binary)
 
 
 def is_idle(conn: Connection[Any]) -> bool:

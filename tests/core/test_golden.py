@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from retrieval_lab.errors import FaultyInput
-from retrieval_lab.golden import load_golden
+from retrieval_lab.golden import load_golden, read_golden
 from retrieval_lab.types import GoldenQuery
 
 GOOD = """\
@@ -211,7 +212,8 @@ def test_trap_8_a_repeated_query_id_is_a_fault_with_both_lines(tmp_path: Path, o
     line, query_id, message = only_fault(tmp_path, GOOD + GOOD.replace("who painted the inn sign?", other))
     assert (line, query_id) == (6, "q1")
     assert "repeated" in message
-    assert "1" in message
+    assert "line 1" in message
+    assert ("same content" if other == "who painted the inn sign?" else "other content") in message
 
 
 def test_all_faults_come_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:
@@ -241,3 +243,57 @@ def test_the_message_has_one_line_for_each_fault_with_file_line_and_query(tmp_pa
     assert first.startswith(f"{path}:6: q1: ")
     assert second.startswith(f"{path}:7: ")
     assert raised.value.exit_code == 2
+
+
+@pytest.mark.parametrize("escape", [r"\U00110000", r"\UFFFFFFFF"])
+def test_an_escape_that_is_no_character_is_a_fault(tmp_path: Path, escape: str) -> None:
+    path = tmp_path / "golden.yaml"
+    path.write_text(f'- query_id: "{escape}"\n', encoding="utf-8")
+    with pytest.raises(FaultyInput, match="not YAML"):
+        load_golden(path)
+
+
+def test_a_surrogate_pair_as_json_writes_it_is_one_character(tmp_path: Path) -> None:
+    path = tmp_path / "golden.yaml"
+    path.write_text(r'- {query_id: q, query: "\ud83d\ude00", kind: k, doc_id: d, anchor: a}', encoding="utf-8")
+    assert load_golden(path)[0].query == "😀"
+
+
+@pytest.mark.parametrize("bad", [r"\0", r"\ud800"])
+def test_what_no_text_can_hold_is_a_fault(tmp_path: Path, bad: str) -> None:
+    path = tmp_path / "golden.yaml"
+    path.write_text(f'- {{query_id: q, query: "x{bad}", kind: k, doc_id: d, anchor: a}}', encoding="utf-8")
+    with pytest.raises(FaultyInput, match="NUL or half a surrogate pair"):
+        load_golden(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "golden.yaml")
+    with pytest.raises(FaultyInput, match="not a file"):
+        load_golden(tmp_path / "golden.yaml")
+
+
+def test_an_endless_value_is_cut_in_its_fault(tmp_path: Path) -> None:
+    path = tmp_path / "golden.yaml"
+    path.write_text(f"- query_id: {'7' * 100_000}\n", encoding="utf-8")
+    with pytest.raises(FaultyInput) as caught:
+        load_golden(path)
+    assert len(str(caught.value)) < 1000
+
+
+# --- the rest of a faulty file, and lines ---------------------------------------------------------------------------
+
+
+def test_lines_are_those_of_the_values(tmp_path: Path) -> None:
+    path = tmp_path / "golden.yaml"
+    path.write_text(
+        "# one\n- query_id: q1\n  anchor: >-\n    folded\n  kind: k\n  doc_id: d\n  query: x\n- {bad: 1}\n"
+        "- {query_id: q2, query: x, kind: k, doc_id: d, anchor: a}\n",
+        encoding="utf-8",
+    )
+    read = read_golden(path)
+    assert [query.query_id for query in read.queries] == ["q1", "q2"]
+    assert read.lines["q1"] == {"query_id": 2, "anchor": 3, "kind": 5, "doc_id": 6, "query": 7}
+    assert set(read.lines["q2"].values()) == {9}
+    assert {fault.line for fault in read.faults} == {8}
+    assert read.path == path

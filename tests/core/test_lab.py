@@ -8,11 +8,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from retrieval_lab import Lab
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
-from retrieval_lab.errors import EnvironmentMissing, InputError
+from retrieval_lab.errors import EnvironmentMissing, FaultyInput, InputError, LabError
 from retrieval_lab.fate import StageRank, fate
 from retrieval_lab.rerank import LexicalReranker, pipeline
 
@@ -120,3 +121,49 @@ def test_when_the_connection_dies_the_error_says_so_and_the_next_question_reconn
     with pytest.raises(EnvironmentMissing, match="ask again to reconnect"):
         lab.trace(QUESTION)
     assert len(lab.trace(QUESTION).final) == 10
+
+
+def test_cancelling_when_the_server_does_not_answer_does_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.trace(QUESTION)
+
+    def no_answer(*_: object, **__: object) -> None:
+        raise psycopg.errors.CancellationTimeout("nobody there")
+
+    monkeypatch.setattr(type(lab._conn), "cancel_safe", no_answer)
+    with lab._turn:
+        lab.cancel()
+
+
+def test_an_index_that_was_dropped_is_never_replaced_by_a_table_of_its_name(tmp_path: Path, database: Database) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "bread.md").write_text("# Bread\n\nBake the loaf.\n", encoding="utf-8")
+    with Lab.open(tmp_path) as own, database.connect() as conn:
+        assert len(own.trace("loaf").final) == 1
+        conn.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(own.schema)))
+        with pytest.raises(EnvironmentMissing, match="open the corpus again"):
+            own.trace("loaf")
+    with Lab.open(tmp_path) as again:
+        assert len(again.trace("loaf").final) == 1
+
+
+def test_a_closed_lab_says_so(tmp_path: Path, database: Database) -> None:  # noqa: ARG001 - keeps the server up
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "bread.md").write_text("Bake the loaf.\n", encoding="utf-8")
+    lab = Lab.open(tmp_path)
+    lab.close()
+    with pytest.raises(LabError, match="this lab is closed"):
+        lab.trace("loaf")
+
+
+def test_measuring_without_a_golden_set_or_with_a_faulty_one_is_refused(
+    tmp_path: Path,
+    database: Database,  # noqa: ARG001 - keeps the server up
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "bread.md").write_text("Bake the loaf.\n", encoding="utf-8")
+    with Lab.open(tmp_path) as lab, pytest.raises(InputError, match="no golden queries"):
+        lab.evaluate()
+    (tmp_path / "golden.yaml").write_text("- {query_id: 1}\n", encoding="utf-8")
+    with Lab.open(tmp_path) as lab, pytest.raises(FaultyInput, match=r"golden\.yaml:1"):
+        lab.evaluate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -150,3 +151,25 @@ def test_headings_agree_with_markdown_it(document: list[str]) -> None:
         if token.type == "heading_open" and token.map
     ]
     assert [(text.count("\n", 0, line.start), line.level, line.title) for line in headings(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("# Title", "Title"),
+        ("# Title ##", "Title"),
+        ("# Title#", "Title#"),
+        ("# C# #", "C#"),
+        ("## ##", ""),
+        ("#   spaced   out   ", "spaced   out"),
+    ],
+)
+def test_closing_marks_are_no_part_of_a_title(line: str, title: str) -> None:
+    """CommonMark 0.31, section 4.2."""
+    assert [heading.title for heading in headings(line)] == [title]
+
+
+def test_blanks_inside_a_heading_cost_no_more_than_their_number() -> None:
+    began = time.perf_counter()
+    assert [len(heading.title) for heading in headings(f"# a{' ' * 1_000_000}b")] == [1_000_002]
+    assert time.perf_counter() - began < 1

@@ -209,11 +209,17 @@ class TestLife:
             "PGSSLMODE": "verify-full",
             "PGCHANNELBINDING": "require",
             "PGDATA": "/nonexistent",
+            "PGSERVICE": "nosuch",
+            "PGREQUIREPEER": "postgres",
+            "PGCLIENTENCODING": "bogus",
+            "PGTZ": "bogus",
+            "PGSSLCERTMODE": "require",
         }.items():
             monkeypatch.setenv(name, value)
         share = Server.start()
         assert query("SHOW search_path") == '"$user", public'
         share.close()
+        assert os.environ["PGSERVICE"] == "nosuch"
 
     def test_leaves_no_zombies_in_its_client(self, folder: Path) -> None:
         share = Server.start()

@@ -200,7 +200,7 @@ async def test_a_storm_of_sizes_breaks_nothing(app: ExplorerApp, answered: Answe
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
         await pilot.press("1", "j")
-        for size in ((20, 5), (1, 1), (139, 35), (140, 36), NARROW, WIDE):
+        for size in ((20, 5), (1, 1), (1, 24), (2, 24), (139, 35), (140, 36), NARROW, WIDE):
             await pilot.resize_terminal(*size)
             await pilot.press("j", "n", "p")
         await answered(pilot, golden[0].query)
@@ -450,3 +450,37 @@ async def test_after_a_miss_the_wanted_row_is_in_view_wherever_it_is(
             row = next(row.rank - 1 for row in ranked(app, stage).rows if row.wanted)
             top = ranked(app, stage).scroll_offset.y
             assert top <= row * lines < top + ranked(app, stage).scrollable_content_region.height, stage
+
+
+async def test_what_is_typed_while_the_corpus_opens_is_no_command_and_no_question(
+    small_corpus: Path, answered: Answered
+) -> None:
+    gate = threading.Event()
+
+    def open_slowly(*args: Any, **kwargs: Any) -> Lab:
+        gate.wait(10)
+        return Lab.open(*args, **kwargs)
+
+    app = ExplorerApp(small_corpus, open_lab=open_slowly)
+    async with app.run_test(size=NARROW) as pilot:
+        await pilot.press("slash", "x", "enter")
+        assert app.explore.query_one("#query", Input).value == ""
+        gate.set()
+        await answered(pilot, "how long does the loaf bake")
+    app.close_lab()
+
+
+async def test_r_sees_changed_files_and_asks_the_same_question_again(small_corpus: Path, answered: Answered) -> None:
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        await write(pilot, "leeks")
+        await answered(pilot, "leeks")
+        before = app.explore.answer
+        (small_corpus / "docs" / "soup.md").write_text("# Soup\n\nNo vegetables at all.\n", encoding="utf-8")
+        await pilot.press("r")
+        while app.explore.answer is before or app.explore.answer is None:
+            await pilot.pause(0.02)
+        assert app.explore.answer.question.query == "leeks"
+        assert "No vegetables" in app.explore.answer.chunks["soup#000"].text
+    app.close_lab()

@@ -38,7 +38,7 @@ EXPLORE = (
     Action("step_list(1)", "right,l", "List right", "Go to the list on the right", footer=False),
     Action("read", "enter", "Read", "Read the passage under the cursor"),
     Action("app.back_out", "escape", "Back", "Stop the query, undo typing, back to the lists"),
-    Action("app.again", "r", "Again", "Ask again after a failure, else reopen the corpus", footer=False),
+    Action("app.again", "r", "Again", "Open the corpus again, and ask again", footer=False),
     Action("app.problems", "exclamation_mark", "Problems", "What is wrong with the corpus's files", footer=False),
     Action("app.help", "question_mark,f1", "Help", "All keys"),
     Action("app.quit", "q", "Quit", "Leave the explorer"),

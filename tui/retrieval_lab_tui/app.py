@@ -76,8 +76,7 @@ class ExplorerApp(App[None]):
         """Let go of the database; called when the screen is gone."""
         self._leaving.set()
         if self._lab is not None:
-            self._lab.cancel()
-            self._lab.close()
+            _let_go(self._lab)
 
     # Opening.
 
@@ -100,8 +99,10 @@ class ExplorerApp(App[None]):
         self._lab = lab
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         self.explore.opened(lab)
-        if lab.golden:
-            self._ask_golden(0)
+        if self._question is not None and self._question.golden is None:
+            self._ask(self._question)
+        elif lab.golden:
+            self._ask_golden(min(self._question.index or 0, len(lab.golden) - 1) if self._question is not None else 0)
 
     # Asking.
 
@@ -172,17 +173,13 @@ class ExplorerApp(App[None]):
         self._step_golden(-1)
 
     def action_again(self) -> None:
-        """Ask the last question again when it failed; else open the corpus again, which sees changed files."""
+        """Open the corpus again, with its files and its server as they are now, and ask the last question again."""
         if self._jobs.running("open"):
-            return
-        if self._question is not None and not self.explore.is_answered:
-            self._ask(self._question)
             return
         if self._lab is not None:
             self._jobs.drop("ask")
-            self._lab.close()
+            threading.Thread(target=_let_go, args=(self._lab,), daemon=True).start()
             self._lab = None
-        self._question = None
         self._open()
 
     def action_problems(self) -> None:
@@ -202,3 +199,8 @@ class ExplorerApp(App[None]):
         elif self._question is not None:
             self.explore.write(self._question)
         self.explore.focus_lists()
+
+
+def _let_go(lab: Lab) -> None:
+    lab.cancel()
+    lab.close()

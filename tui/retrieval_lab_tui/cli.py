@@ -48,6 +48,8 @@ def explore(
         explorer.close_lab()
     if explorer.problem is not None:
         raise explorer.problem
+    if explorer.return_code:
+        raise typer.Exit(explorer.return_code)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -81,6 +83,10 @@ def _require_terminal() -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InputError(
             "the explorer needs a terminal; the commands that need none are listed by `retrieval-lab --help`"
+        )
+    if "utf" not in (sys.stdout.encoding or "").lower():
+        raise InputError(
+            f"the explorer draws in UTF-8, and this terminal takes {sys.stdout.encoding}; set LC_ALL=C.UTF-8"
         )
     if os.environ.get("TERM", "") in ("", "dumb"):
         raise InputError(

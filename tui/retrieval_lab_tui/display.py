@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from rich.cells import cell_len
 from textual.content import Content
+from textual.content import Span as ContentSpan
 
 from retrieval_lab.highlight import Span
 
@@ -45,12 +46,10 @@ def one_line(text: str) -> str:
 
 def marked(text: str, terms: Iterable[Span] = (), anchors: Iterable[Span] = ()) -> Content:
     """Safe text with query terms underlined and the anchor reversed."""
-    content = Content(text)
-    for start, end in anchors:
-        content = content.stylize(ANCHOR_STYLE, start, end)
-    for start, end in terms:
-        content = content.stylize(TERM_STYLE, start, end)
-    return content
+    # All at once: each call of `stylize` would copy the spans before it.
+    spans = [ContentSpan(start, end, ANCHOR_STYLE) for start, end in anchors]
+    spans += [ContentSpan(start, end, TERM_STYLE) for start, end in terms]
+    return Content(text).add_spans(spans)
 
 
 def shorten_middle(text: str, width: int) -> str:

@@ -69,7 +69,8 @@ class ExploreScreen(Screen[None]):
     # What the app tells the screen.
 
     def opening(self) -> None:
-        """The corpus is being opened."""
+        """The corpus is being opened; until it is, there is nobody to ask."""
+        self.query_one("#query", Input).disabled = True
         self.query_one("#body", ContentSwitcher).current = "opening"
         self.query_one(Opening).starting()
 
@@ -86,6 +87,7 @@ class ExploreScreen(Screen[None]):
         self._lab = lab
         self.answer = self._question = self._trouble = self.golden_index = None
         self.problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
+        self.query_one("#query", Input).disabled = False
         self.query_one("#query", Input).value = ""
         for stage in STAGES:
             self._list(stage).show((), 0, "")

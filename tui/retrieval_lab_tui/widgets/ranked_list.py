@@ -167,6 +167,8 @@ class RankedList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
+        if width <= 0:
+            return Strip.blank(0)
         index, line = divmod(y + self.scroll_offset.y, self.row_lines)
         if index >= len(self.rows):
             style = self.get_visual_style()
