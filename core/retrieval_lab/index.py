@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -183,7 +183,8 @@ def _only_indexer(
     try:
         yield
     finally:
-        if not conn.closed:
+        # A session that cannot even unlock is at its end, which unlocks too; the error that led here says more.
+        with suppress(psycopg.Error):
             conn.execute("SELECT pg_advisory_unlock(%s)", (key,))
 
 

@@ -484,3 +484,14 @@ async def test_r_sees_changed_files_and_asks_the_same_question_again(small_corpu
         assert app.explore.answer.question.query == "leeks"
         assert "No vegetables" in app.explore.answer.chunks["soup#000"].text
     app.close_lab()
+
+
+async def test_page_keys_in_a_palette_without_room_close_nothing(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=(80, 5)) as pilot:
+        await answered(pilot, golden[0].query)
+        await pilot.press("ctrl+p", "pagedown", "pageup", "pagedown")
+        await pilot.resize_terminal(80, 3)
+        await pilot.press("pagedown", "pageup", "escape")
+        assert app.is_running

@@ -22,6 +22,7 @@ from retrieval_lab_tui.answer import Answer, Question, ask
 from retrieval_lab_tui.jobs import Finished, Jobs
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
+from retrieval_lab_tui.screens.palette import Palette
 from retrieval_lab_tui.screens.problems import ProblemsScreen
 
 OpenLab = Callable[..., Lab]
@@ -181,6 +182,10 @@ class ExplorerApp(App[None]):
             threading.Thread(target=_let_go, args=(self._lab,), daemon=True).start()
             self._lab = None
         self._open()
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def action_problems(self) -> None:
         self.push_screen(ProblemsScreen(self.explore.problems))
