@@ -14,7 +14,7 @@ import psycopg
 import typer
 from typer.main import get_command
 
-from retrieval_lab import cli_db
+from retrieval_lab import cli_check, cli_db
 from retrieval_lab.errors import LabError
 
 PROGRAM = "retrieval-lab"
@@ -31,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(cli_db.app, name="db")
+app.command("check")(cli_check.check)
 
 
 def _print_version(wanted: bool) -> None:

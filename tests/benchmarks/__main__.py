@@ -11,7 +11,7 @@ from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.types import Document
-from tests.benchmarks import chunking, embedding, indexing, searching
+from tests.benchmarks import chunking, embedding, indexing, searching, statistics
 from tests.benchmarks.timing import Ratio
 
 
@@ -28,6 +28,7 @@ def main() -> int:
 def _ratios(documents: list[Document], texts: list[str]) -> Iterator[Ratio]:
     yield from chunking.ratios(documents)
     yield from embedding.ratios(texts)
+    yield from statistics.ratios()
     embedder = HashEmbedder()
     with Database.open() as database, database.connect() as conn:
         yield from indexing.ratios(conn, embedder)

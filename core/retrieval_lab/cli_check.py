@@ -1,0 +1,166 @@
+"""The command `retrieval-lab check`: is the golden set fit to measure with?"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from retrieval_lab.corpus import GOLDEN_FILE, CorpusFiles, read_corpus
+from retrieval_lab.errors import Fault, FaultyInput
+from retrieval_lab.golden import GoldenFile, read_golden
+from retrieval_lab.paths import bundled_corpus
+
+if TYPE_CHECKING:
+    from retrieval_lab.evals.findings import Finding
+
+EXIT_FAILED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What was checked and found. `excluded` are the queries that no measure counts, `unread` those not checked."""
+
+    corpus: Path
+    documents: int
+    chunks: int
+    queries: int
+    excluded: tuple[str, ...]
+    unread: tuple[str, ...]
+    errors: int
+    warnings: int
+    faults: tuple[Fault, ...]
+    findings: tuple[Finding, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return {
+            "corpus": str(self.corpus),
+            "documents": self.documents,
+            "chunks": self.chunks,
+            "queries": self.queries,
+            "excluded": list(self.excluded),
+            "unread": list(self.unread),
+            "errors": self.errors,
+            "warnings": self.warnings,
+            "faults": [_fault(one) for one in self.faults],
+            "findings": [_finding(one) for one in self.findings],
+        }
+
+
+def check(
+    corpus: Annotated[
+        Path | None, typer.Argument(help="Folder with docs/, stories/ and golden.yaml; by default the bundled one.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Documents that the corpus does not have are warnings, not errors.")
+    ] = False,
+) -> None:
+    """Check golden.yaml against the corpus: ids, anchors, give-away queries, near-duplicates. Needs no database.
+
+    Everything is listed at once, errors first. Exit code 1 when there are errors, 2 when a file cannot be read, 0 with
+    warnings alone.
+
+    Example: [bold]retrieval-lab check fixtures/corpus[/bold]
+    """
+    folder = corpus if corpus is not None else bundled_corpus()
+    result = _checked(read_corpus(folder), read_golden(folder / GOLDEN_FILE), folder, allow_missing)
+    typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else "\n".join(_described(result)))
+    if result.faults:
+        raise FaultyInput(result.faults)
+    if result.errors:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _checked(files: CorpusFiles, golden: GoldenFile, folder: Path, allow_missing: bool) -> _Result:
+    # numpy takes a moment to import, which the other commands need not wait for.
+    from retrieval_lab.chunker import chunk
+    from retrieval_lab.embed import HashEmbedder
+    from retrieval_lab.evals.labels import check_labels, counts, excluded
+
+    unreadable = {fault.path.stem for fault in files.faults} - set(files.paths)
+    known = tuple(query for query in golden.queries if query.doc_id not in unreadable)
+    chunks = [piece for document in files.documents for piece in chunk(document)]
+    findings = check_labels(
+        replace(golden, queries=known),
+        files.documents,
+        chunks,
+        embeddings=HashEmbedder().embed([piece.text for piece in chunks]),
+        paths=files.paths,
+        allow_missing=allow_missing,
+    )
+    errors, warnings = counts(findings)
+    return _Result(
+        corpus=folder,
+        documents=len(files.documents),
+        chunks=len(chunks),
+        queries=len(known),
+        excluded=tuple(excluded(findings)),
+        unread=tuple(query.query_id for query in golden.queries if query.doc_id in unreadable),
+        errors=errors,
+        warnings=warnings,
+        faults=(*files.faults, *golden.faults),
+        findings=tuple(findings),
+    )
+
+
+def _described(result: _Result) -> Iterator[str]:
+    """The lines for people."""
+    for title, severity, count in (("Errors", "error", result.errors), ("Warnings", "warning", result.warnings)):
+        if count:
+            yield f"{title} ({count})"
+            yield from (f"  {_line(one)}" for one in result.findings if one.severity == severity)
+            yield ""
+    yield (
+        f"{_count(result.errors, 'error')} and {_count(result.warnings, 'warning')} in "
+        f"{_count(result.queries, 'query')}, {_count(result.documents, 'document')}, {_count(result.chunks, 'chunk')}"
+    )
+    if result.excluded:
+        yield _left_out(result.excluded, "left out of every measure, since no chunk is relevant")
+    if result.unread:
+        yield _left_out(result.unread, "not checked, since the document could not be read")
+
+
+def _left_out(query_ids: Sequence[str], why: str) -> str:
+    return _printable(f"{_count(len(query_ids), 'query')} {why}: {', '.join(query_ids)}")
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "queries" if noun == "query" else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def _line(finding: Finding) -> str:
+    """One line like a compiler's, with the kind at its end."""
+    text = f"{finding.message} [{finding.kind}]"
+    if finding.file is not None:
+        text = str(Fault(finding.file, finding.line, text, finding.query_id))
+    return _printable(text)
+
+
+def _printable(text: str) -> str:
+    """What ids and names may hold cannot steer the terminal."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    return {"file": os.fspath(fault.path), "line": fault.line, "query_id": fault.query_id, "message": fault.message}
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "severity": finding.severity,
+        "kind": finding.kind,
+        "file": None if finding.file is None else os.fspath(finding.file),
+        "line": finding.line,
+        "query_id": finding.query_id,
+        "chunk_ids": list(finding.chunk_ids),
+        "message": finding.message,
+        "text": finding.text,
+    }
