@@ -495,3 +495,17 @@ async def test_page_keys_in_a_palette_without_room_close_nothing(
         await pilot.resize_terminal(80, 3)
         await pilot.press("pagedown", "pageup", "escape")
         assert app.is_running
+
+
+async def test_a_screen_that_is_too_small_says_so_and_comes_back(
+    app: ExplorerApp, answered: Answered, golden: list[GoldenQuery], wait_for: WaitFor
+) -> None:
+    async with app.run_test(size=NARROW) as pilot:
+        await answered(pilot, golden[0].query)
+        for size in ((39, 24), (80, 9)):
+            await pilot.resize_terminal(*size)
+            await wait_for(pilot, lambda: app.explore.has_class("too-small"))
+            assert [widget.id for widget in app.explore.children if widget.display] == ["small"]
+        await pilot.resize_terminal(40, 10)
+        await wait_for(pilot, lambda: not app.explore.has_class("too-small"))
+        assert ranked(app, "final").display

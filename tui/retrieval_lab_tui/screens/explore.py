@@ -29,6 +29,9 @@ _LISTS = (
     ("final", "Final", "order MMR · score BM25 · move"),
 )
 
+_LEAST_WIDTH = 40
+_LEAST_HEIGHT = 10
+
 
 class ExploreScreen(Screen[None]):
     """Shows what it is given and turns keys into requests; the app does the asking."""
@@ -48,6 +51,7 @@ class ExploreScreen(Screen[None]):
         self._lab: Lab | None = None
 
     def compose(self) -> ComposeResult:
+        yield Static(Content(f"Too small: {_LEAST_WIDTH} by {_LEAST_HEIGHT} characters at least. q quits."), id="small")
         yield Static(id="header")
         yield Input(id="query", placeholder="Write a question, then press enter", select_on_focus=False)
         yield Static(id="fate")
@@ -169,6 +173,7 @@ class ExploreScreen(Screen[None]):
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
+        self.set_class(self.size.width < _LEAST_WIDTH or self.size.height < _LEAST_HEIGHT, "too-small")
         tall = self.has_class("-tall")
         for stage in STAGES:
             self._list(stage).row_lines = 1 if self.has_class("-narrow") else 3 if tall else 2

@@ -190,12 +190,14 @@ class RankedList(ScrollView, can_focus=True):
         if line == 0:
             numbers = (f"{row.rank:>3} ",) if crowded else (f"{row.rank:>3} ", *self._numbers(row))
             return self._with_name(row, width, *numbers)
-        indent = " " * _INDENT
-        if line == 1 and (self.row_lines == 3 or crowded):
-            head = Content.assemble(indent, *self._numbers(row)) if crowded else Content(indent)
-            heading = shorten_middle(row.heading, max(0, width - head.cell_length))
-            return Content.assemble(head, (heading, "$text-muted"))
-        return Content.assemble(indent, row.passage)
+        head = Content(" " * _INDENT)
+        if line == 1 and crowded:
+            head = Content.assemble(head, *self._numbers(row))
+        if line == 1 and self.row_lines == 3:
+            return Content.assemble(
+                head, (shorten_middle(row.heading, max(0, width - head.cell_length)), "$text-muted")
+            )
+        return Content.assemble(head, row.passage)
 
     def _whole_row(self, row: Row, width: int) -> Content:
         numbers = (f"{row.rank:>3} ", *self._numbers(row))
