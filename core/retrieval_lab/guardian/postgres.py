@@ -26,6 +26,8 @@ SETTINGS = {
     # No parallel workers: containers give them 64 MB of /dev/shm, and an index built by one process differs less.
     "max_parallel_workers_per_gather": "0",
     "max_parallel_maintenance_workers": "0",
+    # Segments as files in the data directory: in /dev/shm a killed server leaves them for good.
+    "dynamic_shared_memory_type": "mmap",
     "io_method": "sync",
     "jit": "off",
     # Statistics change when the lab says ANALYZE, never in between.
