@@ -19,7 +19,7 @@ from retrieval_lab import textquery
 from retrieval_lab.embed import Embedder, Vectors, embed_query
 from retrieval_lab.errors import InputError
 from retrieval_lab.extension import extension_schema
-from retrieval_lab.statements import execute
+from retrieval_lab.statements import execute, is_idle
 from retrieval_lab.store import CHUNKS, Table, vector_literal
 from retrieval_lab.text import sendable
 from retrieval_lab.types import Hit, Ranked, TextQuery
@@ -73,8 +73,8 @@ def nearest(
 ) -> list[Hit]:
     """`vector_search` for a vector, shape (dims,).
 
-    Runs in a transaction of its own (a savepoint inside an open one) that is rolled back, so the planner settings it
-    makes end with it.
+    Runs in a transaction of its own, or in a savepoint inside an open one, so that the planner settings it makes end
+    with it.
     """
     if _nothing_asked(n):
         return []
@@ -82,7 +82,9 @@ def nearest(
     # is longer than that, or that the planner's choice left short, is read exactly.
     scans: tuple[Scan | None, ...] = ("exact",) if n > _MAX_EF_SEARCH else (scan,) if scan else (None, "exact")
     rows: list[tuple[str, float]] = []
-    with conn.transaction(force_rollback=True):
+    # Local settings end with a transaction however it ends, but outlive a savepoint unless that is rolled back. Only
+    # then: a rollback makes psycopg forget all statements that it has prepared.
+    with conn.transaction(force_rollback=not is_idle(conn)):
         statement = _nearest_sql(table, extension_schema(conn))
         for way in scans:
             if len(rows) < n:
@@ -205,15 +207,17 @@ def _hits(rows: Sequence[tuple[str, float]]) -> list[Hit]:
     return [Hit(chunk_id, float(score), rank) for rank, (chunk_id, score) in enumerate(rows, start=1)]
 
 
-# Local to the transaction. Before the extension's library is loaded the setting has no value, hence the coalesce.
-_RAISE_EF_SEARCH: Final = """
+# Local to the transaction. Before the extension's library is loaded the setting has no value, hence the coalesce. A
+# plan that a prepared statement kept from another time would not heed the choice of scan: each query is planned anew.
+_FOR_THIS_QUERY: Final = """
     SELECT set_config('hnsw.ef_search', greatest(
-        %(n)s, coalesce(nullif(current_setting('hnsw.ef_search', true), '')::int, 40))::text, true)"""
+        %(n)s, coalesce(nullif(current_setting('hnsw.ef_search', true), '')::int, 40))::text, true),
+        set_config('plan_cache_mode', 'force_custom_plan', true)"""
 _SETTINGS: Final[Mapping[Scan | None, bytes]] = {
-    None: _RAISE_EF_SEARCH.encode(),
-    "exact": f"""{_RAISE_EF_SEARCH}, set_config('enable_seqscan', 'on', true),
+    None: _FOR_THIS_QUERY.encode(),
+    "exact": f"""{_FOR_THIS_QUERY}, set_config('enable_seqscan', 'on', true),
         set_config('enable_indexscan', 'off', true)""".encode(),
-    "hnsw": f"""{_RAISE_EF_SEARCH}, set_config('enable_seqscan', 'off', true),
+    "hnsw": f"""{_FOR_THIS_QUERY}, set_config('enable_seqscan', 'off', true),
         set_config('enable_indexscan', 'on', true)""".encode(),
 }
 

@@ -541,3 +541,29 @@ def test_search_takes_50_of_each_side_and_gives_10(stored: Connection) -> None:
 def test_operators_never_raise_and_leave_the_vector_side_working(stored: Connection, query: str) -> None:
     assert vector_search(stored, HashEmbedder(), query) == vector_search(stored, HashEmbedder(), "vector index")
     assert any(row.ranks[0] for row in search(stored, HashEmbedder(), query))
+
+
+def test_a_prepared_statement_heeds_a_scan_that_is_chosen_later(fresh: Connection, fill: Fill) -> None:
+    """psycopg prepares a statement after five runs, and PostgreSQL keeps one plan for it after five more."""
+    fill(*(f"at {i * 0.5}" for i in range(200)), ids=[f"d#{i:03d}" for i in range(200)])
+    embedder = Directions()
+    fresh.execute("ANALYZE chunks")
+    for _ in range(20):
+        vector_search(fresh, embedder, "at 10", 5, scan="hnsw")
+    scans = "SELECT seq_scan, idx_scan FROM pg_stat_xact_all_tables WHERE relid = 'chunks'::regclass"
+    with fresh.transaction():
+        before = fresh.execute(scans).fetchone()
+        vector_search(fresh, embedder, "at 10", 5, scan="exact")
+        after = fresh.execute(scans).fetchone()
+    assert before
+    assert after
+    assert (after[0] - before[0], after[1] - before[1]) == (1, 0)
+
+
+def test_searching_keeps_the_statements_that_were_prepared(fresh: Connection, fill: Fill) -> None:
+    fill("at 0")
+    for _ in range(10):
+        search(fresh, Directions(), "at 10")
+    assert fresh.execute(
+        "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%ts_rank_cd%'"
+    ).fetchone() == (1,)
