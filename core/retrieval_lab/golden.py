@@ -100,7 +100,7 @@ class _Reader:
             line = text.count("\n", 0, error.position) + 1
             message = f"not YAML: the character U+{int(error.character):04X} is not allowed"
             self.faults.append(Fault(self.path, line, message))
-        except (ValueError, OverflowError) as error:  # an escape such as \\U00110000, which PyYAML lets through
+        except (ValueError, OverflowError) as error:  # an escape such as \U00110000, which PyYAML lets through
             self.faults.append(Fault(self.path, None, f"not YAML: {error}"))
         except RecursionError:
             self.faults.append(Fault(self.path, None, "nested too deeply; expected a list of flat mappings"))

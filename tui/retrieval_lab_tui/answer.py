@@ -98,8 +98,9 @@ def ask(lab: Lab, question: Question) -> Answer:
     """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
     golden = question.golden
     stages = lab.trace(question.query)
-    ids = [hit.chunk_id for hits in stages.lists.values() for hit in hits]
-    chunks = lab.chunks(list(dict.fromkeys(ids)))
+    listed = dict.fromkeys(hit.chunk_id for hits in stages.lists.values() for hit in hits)
+    beyond_the_pool = [chunk_id for chunk_id in listed if chunk_id not in stages.chunks]
+    chunks = {**stages.chunks, **lab.chunks(beyond_the_pool)}
     matched = lab.matched_words(stages, [chunk.text for chunk in chunks.values()])
     wanted = frozenset(lab.relevant(golden)) if golden else frozenset()
     unlabelled = lab.why_undefined(golden) if golden and not wanted else None

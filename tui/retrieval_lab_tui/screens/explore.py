@@ -124,7 +124,7 @@ class ExploreScreen(Screen[None]):
             self._list(stage).reveal_wanted()
 
     @property
-    def is_answered(self) -> bool:
+    def _is_answered(self) -> bool:
         """Whether what stands on the screen answers the last question."""
         return self._trouble is None and self.answer is not None and self.answer.question is self._question
 
@@ -208,12 +208,12 @@ class ExploreScreen(Screen[None]):
 
     def _show_state(self) -> None:
         """Everything around the lists: header, verdict, notes, tabs. Lists that answer another question are dimmed."""
-        asking = self._question is not None and not self.is_answered and self._trouble is None
+        asking = self._question is not None and not self._is_answered and self._trouble is None
         width = self.size.width
         header = header_line(self._lab, self._question, asking=asking, problems=len(self.problems), width=width)
         self.query_one("#header", Static).update(header)
         self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, width))
-        notes = self.answer.stages.notes if self.answer is not None and self.is_answered else ()
+        notes = self.answer.stages.notes if self.answer is not None and self._is_answered else ()
         self.query_one("#notes", Static).update(Content(" " + " · ".join(one_line(note) for note in notes)))
         self.query_one("#notes", Static).display = bool(notes)
         self.query_one("#results").set_class(self._trouble is not None, "stale")
