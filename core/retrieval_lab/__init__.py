@@ -6,11 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from retrieval_lab.config import PipelineConfig as PipelineConfig
     from retrieval_lab.lab import Lab as Lab
+    from retrieval_lab.trace import Trace as Trace
 
-_EXPORTS = {"Lab": "retrieval_lab.lab"}
+_EXPORTS = {
+    "Lab": "retrieval_lab.lab",
+    "PipelineConfig": "retrieval_lab.config",
+    "Trace": "retrieval_lab.trace",
+}
 
-__all__ = ["Lab"]
+__all__ = ["Lab", "PipelineConfig", "Trace"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ import psycopg
 import typer
 from typer.main import get_command
 
-from retrieval_lab import cli_check, cli_db
+from retrieval_lab import cli_check, cli_db, cli_doctor
 from retrieval_lab.errors import LabError
 
 PROGRAM = "retrieval-lab"
@@ -32,6 +32,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_db.app, name="db")
 app.command("check")(cli_check.check)
+app.command("doctor")(cli_doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:

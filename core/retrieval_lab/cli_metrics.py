@@ -11,14 +11,14 @@ import typer
 from psycopg import Connection
 
 from retrieval_lab import cli
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.corpus import GOLDEN_FILE, read_corpus
 from retrieval_lab.database import Database
-from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import Fault, FaultyInput
 from retrieval_lab.index import index_corpus, schema_name
-from retrieval_lab.metrics import QueryResult, evaluate_queries, load_golden, report, summarise, why_undefined
+from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, load_golden, report, summarise, why_undefined
 from retrieval_lab.mmr import MMR_LAMBDA
-from retrieval_lab.rerank import LexicalReranker
+from retrieval_lab.rerank import LexicalReranker, default_pipeline
 from retrieval_lab.store import chunks_of
 
 app = typer.Typer(
@@ -61,14 +61,14 @@ def measure(
     """
     read_corpus(corpus)  # says what is wrong with the folder, before its golden set is missed
     golden = load_golden(corpus / GOLDEN_FILE)
-    embedder = HashEmbedder()
+    indexing = PipelineConfig().indexing
+    embedder = indexing.embedder.build()
     reranker = None if system is System.HYBRID else LexicalReranker()
     mmr_lambda = MMR_LAMBDA if system is System.MMR else None
     with Database.open(dsn) as database, database.connect() as conn:
-        index = index_corpus(conn, corpus, embedder, schema or schema_name(corpus, embedder))
-        results = list(
-            evaluate_queries(conn, embedder, reranker, golden, k=k, n=n, mmr_lambda=mmr_lambda, scan="exact")
-        )
+        index = index_corpus(conn, corpus, indexing, schema or schema_name(corpus, indexing))
+        pipeline = default_pipeline(conn, embedder, reranker, n=n, top_k=k, mmr_lambda=mmr_lambda, scan="exact")
+        results = list(evaluate_queries(pipeline, labels(conn, golden)))
         undefined = _undefined(conn, corpus / GOLDEN_FILE, results)
     for line in _failures(results) if failures else [report(summarise(results, k=k, n=n))]:
         typer.echo(line)
@@ -78,8 +78,8 @@ def measure(
 
 def _failures(results: Sequence[QueryResult]) -> Iterator[str]:
     for result in results:
-        if result.final_rank is None:
-            yield f"{result.query.query_id}, {result.query.kind}, {result.best_rank or 'none'}"
+        if result.ranks["final"] is None:
+            yield f"{result.query.query_id}, {result.query.kind}, {result.ranks['reranked'] or 'none'}"
 
 
 def _undefined(conn: Connection[Any], golden_file: Path, results: Sequence[QueryResult]) -> list[Fault]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.models import load_model, model_cache_dir
-from retrieval_lab.text import has_words, words
+from retrieval_lab.text import has_words, sendable, words
 
 Vectors = NDArray[np.float32]
 
@@ -70,6 +70,21 @@ def embed_query(embedder: Embedder, query: str) -> Vectors | None:
         return None
     vector: Vectors = embed_checked(embedder, [query], ["the query"])[0]
     return vector if vector.any() else None
+
+
+class QueryVectors:
+    """The vectors of queries; the last one is kept, so that the stages of one query embed it once."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.dims = embedder.dims
+        self._embedder = embedder
+        self._last: tuple[str, Vectors | None] | None = None
+
+    def of(self, query: str) -> Vectors | None:
+        """Return what `embed_query` returns for the query, once NULs and lone surrogates are made spaces."""
+        if self._last is None or self._last[0] != query:
+            self._last = query, embed_query(self._embedder, sendable(query)[0])
+        return self._last[1]
 
 
 class HashEmbedder:

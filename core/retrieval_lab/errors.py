@@ -24,6 +24,14 @@ class InputError(LabError, ValueError):
     exit_code = 2
 
 
+class SettingError(InputError):
+    """A setting has a value that it cannot have; `key` names the setting."""
+
+    def __init__(self, key: str, found: object, expected: str) -> None:
+        self.key = key
+        super().__init__(f"{key} is {found}; expected {expected}")
+
+
 class EnvironmentMissing(LabError, RuntimeError):
     """This machine lacks something: a server, an extension, a model. Exit code 3; the message ends with the mend."""
 

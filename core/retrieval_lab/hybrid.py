@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from time import perf_counter
 from typing import Any, Final, Literal
 
 from psycopg import Connection, sql
@@ -22,31 +21,17 @@ from retrieval_lab.extension import extension_schema
 from retrieval_lab.statements import execute, is_idle
 from retrieval_lab.store import CHUNKS, Table, vector_literal
 from retrieval_lab.text import sendable
-from retrieval_lab.types import Hit, Ranked, TextQuery
+from retrieval_lab.types import EVERYTHING, Filter, Hit, Ranked, TextQuery
 
 Scan = Literal["exact", "hnsw"]
 """How the vector side reads the table; None leaves the choice to the planner."""
 
 RRF_K = 60
 
-_MAX_EF_SEARCH = 1000
-_NAMED_EXCLUSIONS = 8
+MAX_EF_SEARCH = 1000
+"""No HNSW scan yields more rows (pgvector's README, "HNSW", Query Options); longer lists are read exactly."""
+
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What the retrievers found for one query.
-
-    `query_vector` is None when the query has nothing to embed. `lists` is in the order of fusion. `seconds` is wall
-    time by step; `notes` says what was dropped.
-    """
-
-    query_vector: Vectors | None
-    parsed: TextQuery
-    lists: Mapping[str, tuple[Hit, ...]]
-    notes: tuple[str, ...]
-    seconds: Mapping[str, float]
 
 
 def vector_search(
@@ -69,28 +54,49 @@ def vector_search(
 
 
 def nearest(
-    conn: Connection[Any], vector: Vectors, n: int, *, scan: Scan | None = None, table: Table = CHUNKS
+    conn: Connection[Any],
+    vector: Vectors,
+    n: int,
+    *,
+    scan: Scan | None = None,
+    table: Table = CHUNKS,
+    filter: Filter = EVERYTHING,
 ) -> list[Hit]:
-    """`vector_search` for a vector, shape (dims,).
+    """`vector_search` for a vector, shape (dims,), among the chunks that the filter lets through.
 
     Runs in a transaction of its own, or in a savepoint inside an open one, so that the planner settings it makes end
     with it.
     """
+    return nearest_explained(conn, vector, n, scan=scan, table=table, filter=filter, explain=False)[0]
+
+
+def nearest_explained(
+    conn: Connection[Any],
+    vector: Vectors,
+    n: int,
+    *,
+    scan: Scan | None = None,
+    table: Table = CHUNKS,
+    filter: Filter = EVERYTHING,
+    explain: bool = True,
+) -> tuple[list[Hit], tuple[str, ...]]:
+    """What `nearest` returns, and how the server read the table: the lines of EXPLAIN, vectors shortened."""
     if _nothing_asked(n):
-        return []
+        return [], ()
     # An index scan yields at most ef_search rows, those that were deleted since the last vacuum among them. A list that
     # is longer than that, or that the planner's choice left short, is read exactly.
-    scans: tuple[Scan | None, ...] = ("exact",) if n > _MAX_EF_SEARCH else (scan,) if scan else (None, "exact")
+    scans: tuple[Scan | None, ...] = ("exact",) if n > MAX_EF_SEARCH else (scan,) if scan else (None, "exact")
     rows: list[tuple[str, float]] = []
     # Local settings end with a transaction however it ends, but outlive a savepoint unless that is rolled back. Only
     # then: a rollback makes psycopg forget all statements that it has prepared.
     with conn.transaction(force_rollback=not is_idle(conn)):
-        statement = _nearest_sql(table, extension_schema(conn))
+        statement = _nearest_sql(table, extension_schema(conn), bool(filter.doc_ids))
+        parameters = {"vector": vector_literal(vector), "n": n, "doc_ids": list(filter.doc_ids)}
         for way in scans:
             if len(rows) < n:
-                execute(conn, _SETTINGS[way], {"n": min(n, _MAX_EF_SEARCH)})
-                rows = execute(conn, statement, {"vector": vector_literal(vector), "n": n}).fetchall()
-    return _hits(rows)
+                execute(conn, _SETTINGS[way], {"n": min(n, MAX_EF_SEARCH)})
+                rows = execute(conn, statement, parameters).fetchall()
+        return _hits(rows), _plan(conn, statement, parameters) if explain else ()
 
 
 def text_search(conn: Connection[Any], query: str, n: int = 50, *, table: Table = CHUNKS) -> list[Hit]:
@@ -100,60 +106,80 @@ def text_search(conn: Connection[Any], query: str, n: int = 50, *, table: Table 
     query without a positive term finds nothing; what had to be dropped is logged as a warning. Raises InputError
     when n is negative.
     """
-    return matching(conn, _parsed(conn, query, table), n, table=table)
+    parsed = textquery.parse(conn, query, table.text_config)
+    for note in parsed.notes:
+        _log.warning(note)
+    return matching(conn, parsed, n, table=table)
 
 
-def matching(conn: Connection[Any], parsed: TextQuery, n: int, *, table: Table = CHUNKS) -> list[Hit]:
+def matching(
+    conn: Connection[Any],
+    parsed: TextQuery,
+    n: int,
+    *,
+    table: Table = CHUNKS,
+    filter: Filter = EVERYTHING,
+) -> list[Hit]:
     """`text_search` for a parsed query."""
     if _nothing_asked(n) or not parsed.positive:
         return []
-    parameters = {"q": parsed.alternatives, "excluded": parsed.exclusions, "n": n}
-    return _hits(execute(conn, _matching_sql(table, bool(parsed.excluded)), parameters).fetchall())
+    statement = _matching_sql(table, bool(parsed.excluded), bool(filter.doc_ids))
+    return _hits(execute(conn, statement, _matching_parameters(parsed, n, filter)).fetchall())
 
 
-def rrf(lists: Sequence[Sequence[Hit]], k: int = RRF_K) -> list[Ranked]:
-    """All chunks of the lists by the sum of 1 / (k + rank) over the lists that hold them, then by chunk_id.
+def matching_plan(
+    conn: Connection[Any],
+    parsed: TextQuery,
+    n: int,
+    *,
+    table: Table = CHUNKS,
+    filter: Filter = EVERYTHING,
+) -> tuple[str, ...]:
+    """How the server reads the table for `matching`: the lines of EXPLAIN."""
+    if _nothing_asked(n) or not parsed.positive:
+        return ()
+    statement = _matching_sql(table, bool(parsed.excluded), bool(filter.doc_ids))
+    return _plan(conn, statement, _matching_parameters(parsed, n, filter))
 
-    Reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009. `ranks` has one entry for each list. A chunk
-    repeated within a list counts there once, at its best rank. Raises InputError when k is negative.
+
+def rrf(lists: Sequence[Sequence[Hit]], k: float = RRF_K, weights: Sequence[float] | None = None) -> list[Ranked]:
+    """All chunks of the lists by the sum of weight / (k + rank) over the lists that hold them, then by chunk_id.
+
+    Reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009; each list weighs 1 unless `weights` has a number
+    for each. A list of weight 0 contributes nothing, not even chunks, but `ranks`, which has one entry for each list,
+    tells its ranks. A chunk repeated within a list counts there once, at its best rank. Raises InputError when k or a
+    weight is negative or no finite number, and when there is not one weight for each list.
     """
-    if k < 0:
+    if not (math.isfinite(k) and k >= 0):
         raise InputError(f"rrf k is {k}; expected 0 or more")
+    weights = _weights(weights, len(lists))
     ranks: dict[str, list[int | None]] = {}
     for position, hits in enumerate(lists):
         for hit in hits:
             row = ranks.setdefault(hit.chunk_id, [None] * len(lists))
             best = row[position]
             row[position] = hit.rank if best is None else min(best, hit.rank)
-    # fsum is exact before its one rounding, so the order of the lists cannot break a tie.
-    scored = [(-math.fsum(1 / (k + r) for r in row if r is not None), chunk_id) for chunk_id, row in ranks.items()]
+    scored = []
+    for chunk_id, row in ranks.items():
+        parts = [weight / (k + rank) for weight, rank in zip(weights, row, strict=True) if weight and rank is not None]
+        if parts:
+            # fsum is exact before its one rounding, so the order of the lists cannot break a tie.
+            scored.append((-math.fsum(parts), chunk_id))
     return [
         Ranked(chunk_id, -score, rank, tuple(ranks[chunk_id]))
         for rank, (score, chunk_id) in enumerate(sorted(scored), start=1)
     ]
 
 
-def candidates(
-    conn: Connection[Any],
-    embedder: Embedder,
-    query: str,
-    n: int,
-    *,
-    scan: Scan | None = None,
-    table: Table = CHUNKS,
-) -> Candidates:
-    """The top n of the vector side and of the full-text side, under the names "vector" and "text"."""
-    began = perf_counter()
-    vector = embed_query(embedder, sendable(query)[0])
-    embedded = perf_counter()
-    by_vector = [] if vector is None else nearest(conn, vector, n, scan=scan, table=table)
-    searched = perf_counter()
-    parsed = _parsed(conn, query, table)
-    by_text = matching(conn, parsed, n, table=table)
-    seconds = {"embed": embedded - began, "vector": searched - embedded, "text": perf_counter() - searched}
-    return Candidates(
-        vector, parsed, {"vector": tuple(by_vector), "text": tuple(by_text)}, _notes(vector, parsed), seconds
-    )
+def _weights(weights: Sequence[float] | None, lists: int) -> Sequence[float]:
+    if weights is None:
+        return [1.0] * lists
+    if len(weights) != lists:
+        raise InputError(f"{len(weights)} weights for {lists} lists; expected one for each")
+    for weight in weights:
+        if not (math.isfinite(weight) and weight >= 0):
+            raise InputError(f"the weight of a list is {weight}; expected 0 or more")
+    return weights
 
 
 def search(
@@ -172,29 +198,17 @@ def search(
     """
     if _nothing_asked(top_k):
         return []
-    found = candidates(conn, embedder, query, n, scan=scan, table=table)
-    return rrf(list(found.lists.values()))[:top_k]
+    by_vector = vector_search(conn, embedder, query, n, scan=scan, table=table)
+    return rrf([by_vector, text_search(conn, query, n, table=table)])[:top_k]
 
 
-def _parsed(conn: Connection[Any], query: str, table: Table) -> TextQuery:
-    parsed = textquery.parse(conn, query, table.text_config)
-    for note in parsed.notes:
-        _log.warning(note)
-    return parsed
+def _matching_parameters(parsed: TextQuery, n: int, filter: Filter) -> dict[str, object]:
+    return {"q": parsed.alternatives, "excluded": parsed.exclusions, "n": n, "doc_ids": list(filter.doc_ids)}
 
 
-def _notes(vector: Vectors | None, parsed: TextQuery) -> tuple[str, ...]:
-    """What a person should know about how the query was read."""
-    notes = list(parsed.notes)
-    if vector is None:
-        notes.append("vector search: nothing to embed in this query")
-    if not parsed.positive:
-        notes.append("full text: no terms to find, only stop words, symbols, exclusions or overlong words")
-    if parsed.excluded:
-        more = len(parsed.excluded) - _NAMED_EXCLUSIONS
-        named = ", ".join(parsed.excluded[:_NAMED_EXCLUSIONS])
-        notes.append(f"full text excluded: {named}{f' and {more} more' if more > 0 else ''}")
-    return tuple(notes)
+def _plan(conn: Connection[Any], statement: bytes, parameters: Mapping[str, object]) -> tuple[str, ...]:
+    rows = execute(conn, b"EXPLAIN (COSTS OFF) " + statement, parameters)
+    return tuple(_VECTOR_LITERAL.sub("'[…]'", str(line)) for (line,) in rows)
 
 
 def _nothing_asked(n: int) -> bool:
@@ -213,6 +227,7 @@ _FOR_THIS_QUERY: Final = """
     SELECT set_config('hnsw.ef_search', greatest(
         %(n)s, coalesce(nullif(current_setting('hnsw.ef_search', true), '')::int, 40))::text, true),
         set_config('plan_cache_mode', 'force_custom_plan', true)"""
+_VECTOR_LITERAL: Final = re.compile(r"'\[[^']*\]'")
 _SETTINGS: Final[Mapping[Scan | None, bytes]] = {
     None: _FOR_THIS_QUERY.encode(),
     "exact": f"""{_FOR_THIS_QUERY}, set_config('enable_seqscan', 'on', true),
@@ -226,7 +241,7 @@ _SETTINGS: Final[Mapping[Scan | None, bytes]] = {
 _NEAREST: Final = """
     SELECT id, 1 - distance FROM (
         SELECT {chunk_id} AS id, {embedding} OPERATOR({public}.<=>) %(vector)s::{public}.vector AS distance
-        FROM {table}
+        FROM {table}{filter}
         ORDER BY {embedding} OPERATOR({public}.<=>) %(vector)s::{public}.vector
         FETCH FIRST %(n)s ROWS WITH TIES
     ) AS candidates
@@ -236,20 +251,26 @@ _NEAREST: Final = """
 
 _MATCHING: Final = """
     SELECT {chunk_id}, ts_rank_cd({tsv}, %(q)s::tsquery, 32) AS score FROM {table}
-    WHERE {tsv} @@ %(q)s::tsquery{exclusion}
+    WHERE {tsv} @@ %(q)s::tsquery{exclusion}{filter}
     ORDER BY score DESC, {chunk_id} COLLATE "C"
     LIMIT %(n)s"""
 _EXCLUSION: Final = " AND NOT {tsv} @@ %(excluded)s::tsquery"
 
 
+_OF_DOCUMENTS: Final = "{doc_id} = ANY(%(doc_ids)s)"
+
+
 # Composing takes longer than a short query, so each statement is rendered once.
 @lru_cache(maxsize=64)
-def _nearest_sql(table: Table, extension: str) -> bytes:
-    return sql.SQL(_NEAREST).format(**table.names(extension)).as_bytes(None)
+def _nearest_sql(table: Table, extension: str, filtered: bool) -> bytes:
+    names = table.names(extension)
+    condition = sql.SQL(f" WHERE {_OF_DOCUMENTS}" if filtered else "").format(**names)
+    return sql.SQL(_NEAREST).format(**names, filter=condition).as_bytes(None)
 
 
 @lru_cache(maxsize=64)
-def _matching_sql(table: Table, excludes: bool) -> bytes:
+def _matching_sql(table: Table, excludes: bool, filtered: bool) -> bytes:
     names = table.names("public")
-    exclusion = sql.SQL(_EXCLUSION).format(**names) if excludes else sql.SQL("")
-    return sql.SQL(_MATCHING).format(**names, exclusion=exclusion).as_bytes(None)
+    exclusion = sql.SQL(_EXCLUSION if excludes else "").format(**names)
+    condition = sql.SQL(f" AND {_OF_DOCUMENTS}" if filtered else "").format(**names)
+    return sql.SQL(_MATCHING).format(**names, exclusion=exclusion, filter=condition).as_bytes(None)

@@ -8,9 +8,9 @@ interrupted run leaves whole documents only, and the next run does the rest.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,18 @@ from typing import Any
 import psycopg
 from psycopg import Connection, sql
 
-from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
+from retrieval_lab.config import Indexing
 from retrieval_lab.corpus import read_corpus
 from retrieval_lab.database import make_schema, use_schema
 from retrieval_lab.embed import Embedder
 from retrieval_lab.errors import Fault, InputError, LabError
-from retrieval_lab.store import CHUNKS, Schema, count, upsert
-from retrieval_lab.types import Document
+from retrieval_lab.store import CHUNKS, Schema, Table, count, upsert
+from retrieval_lab.types import Chunk, Document
 
 SCHEMA_PREFIX = "lab_"
 
 # Part of every schema's name: a change of the chunker's or of the tables' rules makes new schemas.
-_FORMAT = 1
+_FORMAT = 2
 _LOCK_POLL_SECONDS = 0.1
 
 
@@ -59,22 +59,19 @@ class IndexReport:
     faults: tuple[Fault, ...]
 
 
-def schema_name(
-    corpus_dir: Path | str, embedder: Embedder, *, max_chars: int = MAX_CHARS, overlap: int = OVERLAP
-) -> str:
+def schema_name(corpus_dir: Path | str, indexing: Indexing) -> str:
     """The schema for a corpus folder indexed this way: equal in every process, different for every other way."""
-    key = (_FORMAT, str(Path(corpus_dir).resolve()), max_chars, overlap, embedder.name, embedder.dims)
+    key = (_FORMAT, str(Path(corpus_dir).resolve()), repr(indexing))
     return f"{SCHEMA_PREFIX}{sha256(repr(key).encode()).hexdigest()[:24]}"
 
 
 def index_corpus(
     conn: Connection[Any],
     corpus_dir: Path | str,
-    embedder: Embedder,
+    indexing: Indexing,
     schema: str,
     *,
-    max_chars: int = MAX_CHARS,
-    overlap: int = OVERLAP,
+    embedder: Embedder | None = None,
     progress: Callable[[Progress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> IndexReport:
@@ -82,14 +79,16 @@ def index_corpus(
 
     New and changed documents are indexed, those gone or unreadable are removed, and nothing is embedded when nothing
     changed. One process indexes a schema at a time; others wait. The connection must be on autocommit, and is left with
-    the schema as its search path.
+    the schema as its search path. `embedder` is the one that `indexing` describes, for who has it already.
 
     Raises InputError when the folder is no corpus, and IndexingCancelled soon after `cancelled()` turns true.
     """
+    embedder = embedder or indexing.embedder.build()
+    table = replace(CHUNKS, contextual_headers=indexing.contextual_headers)
     with _only_indexer(conn, schema, progress, cancelled):
         files = read_corpus(corpus_dir)  # not before the lock: they may have changed while this process waited
-        known = _prepare(conn, schema, embedder, corpus_dir)
-        current = {doc.doc_id: _fingerprint(doc) for doc in files.documents}
+        known = _prepare(conn, schema, embedder.dims, table, corpus_dir)
+        current = {doc.doc_id: _fingerprint(doc, indexing) for doc in files.documents}
         removed = tuple(sorted(known.keys() - current.keys()))
         for doc_id in removed:
             _forget(conn, doc_id)
@@ -102,7 +101,7 @@ def index_corpus(
             if cancelled():
                 raise IndexingCancelled(f"indexing stopped after {done - 1} of {len(files.documents)} documents")
             try:
-                _index_document(conn, doc, current[doc.doc_id], embedder, max_chars=max_chars, overlap=overlap)
+                _store(conn, doc, indexing.chunker.chunks(doc), current[doc.doc_id], embedder, table)
                 indexed.append(doc.doc_id)
             except InputError as error:
                 # A document that cannot be stored is no reason to leave out the others.
@@ -114,13 +113,13 @@ def index_corpus(
     return IndexReport(tuple(indexed), unchanged, removed, chunks, tuple(faults))
 
 
-def _index_document(
-    conn: Connection[Any], doc: Document, fingerprint: str, embedder: Embedder, *, max_chars: int, overlap: int
+def _store(
+    conn: Connection[Any], doc: Document, chunks: Sequence[Chunk], fingerprint: str, embedder: Embedder, table: Table
 ) -> None:
-    chunks = chunk(doc, max_chars=max_chars, overlap=overlap)
+    """Replace all that is stored of a document, in one transaction."""
     with conn.transaction():
         _forget(conn, doc.doc_id)
-        upsert(conn, chunks, embedder)
+        upsert(conn, chunks, embedder, table=table)
         conn.execute("INSERT INTO indexed_documents (doc_id, fingerprint) VALUES (%s, %s)", (doc.doc_id, fingerprint))
 
 
@@ -130,16 +129,17 @@ def _forget(conn: Connection[Any], doc_id: str) -> None:
         conn.execute("DELETE FROM indexed_documents WHERE doc_id = %s", (doc_id,))
 
 
-def _fingerprint(doc: Document) -> str:
-    return sha256(doc.text.encode()).hexdigest()
+def _fingerprint(doc: Document, indexing: Indexing) -> str:
+    """The settings are in it too: a schema that somebody chose may have been filled with others."""
+    return sha256(f"{indexing!r}\0{doc.text}".encode()).hexdigest()
 
 
-def _prepare(conn: Connection[Any], schema: str, embedder: Embedder, corpus_dir: Path | str) -> dict[str, str]:
+def _prepare(conn: Connection[Any], schema: str, dims: int, table: Table, corpus_dir: Path | str) -> dict[str, str]:
     """Make the schema with its tables where they are missing, make it current, and return what is `_known` in it."""
     make_schema(conn, schema, str(Path(corpus_dir).resolve()))
     use_schema(conn, schema)
     try:
-        Schema.create(conn, embedder.dims)
+        Schema.create(conn, dims, table=table)
         conn.execute(
             "CREATE TABLE IF NOT EXISTS indexed_documents (doc_id text PRIMARY KEY, fingerprint text NOT NULL)"
         )

@@ -1,89 +1,100 @@
-"""A corpus opened for questions: its database, its index and its golden set in one object."""
+"""A corpus opened for questions: its configuration, its index and its golden set in one object."""
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import psycopg
 from psycopg import Connection
 
+from retrieval_lab.config import PipelineConfig
+from retrieval_lab.config_file import effective_config
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.database import Database
-from retrieval_lab.embed import Embedder, HashEmbedder
+from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput, InputError, LabError
 from retrieval_lab.golden import load_golden
 from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
 from retrieval_lab.lexemes import Lexemes
-from retrieval_lab.metrics import evaluate, relevant, why_undefined
-from retrieval_lab.mmr import MMR_LAMBDA
+from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevant, summarise, why_undefined
 from retrieval_lab.paths import bundled_corpus
-from retrieval_lab.rerank import LexicalReranker, fetch, stages
-from retrieval_lab.store import Table, chunks_of
+from retrieval_lab.pipeline import Leg, Pipeline
+from retrieval_lab.rerankers import Reranker
+from retrieval_lab.retrievers.base import Surroundings, Traceable
+from retrieval_lab.session import Session, first_line
+from retrieval_lab.settings import RerankerSettings
+from retrieval_lab.store import CHUNKS, chunks_of, fetch
 from retrieval_lab.text import words
-from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Stages
+from retrieval_lab.trace import Trace
+from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
 
-T = TypeVar("T")
 
-POOL = 50
-TOP_K = 10
+class Cancelled(LabError):
+    """Work was told to stop before it was done."""
 
 
 class Lab:
     """One corpus, indexed and ready; make it with `Lab.open` and close it, or use it in a `with` block.
 
-    Questions may come from any thread; they are answered one after another. `golden` is empty where golden.yaml is
-    missing or faulty, and `golden_faults` says why.
+    Methods may be called from any thread. Questions are answered one after another over one connection, and
+    evaluations over another, so that neither waits for the other. `golden` is empty where golden.yaml is missing or
+    faulty, and `golden_faults` says why.
     """
 
-    def __init__(self, corpus: Path, database: Database, schema: str, embedder: Embedder, index: IndexReport) -> None:
+    def __init__(
+        self, corpus: Path, config: PipelineConfig, database: Database, schema: str, index: IndexReport
+    ) -> None:
         self.corpus = corpus
+        self.config = config
         self.schema = schema
-        self.embedder = embedder
         self.index = index
-        self.reranker = LexicalReranker()
+        self.embedder = config.embedder.build()
         self.golden, self.golden_faults = _golden(corpus)
         self._database = database
-        self._conn: Connection[Any] | None = None
+        self._rerankers: dict[RerankerSettings, Reranker | None] = {}
         self._lexemes = Lexemes()
         # Named with its schema: a search path would fall back on a table of that name in `public`.
-        self._table = Table(schema=schema)
-        self._turn = threading.Lock()
-        self._closed = False
+        self._table = replace(CHUNKS, schema=schema, contextual_headers=config.contextual_headers)
+        self._questions = Session(partial(database.connect, schema))
+        self._background = Session(partial(database.connect, schema))
 
     @classmethod
     def open(
         cls,
         corpus: Path | str | None = None,
-        *,
+        config: PipelineConfig | None = None,
         dsn: str | None = None,
-        embedder: Embedder | None = None,
+        *,
         progress: Callable[[Progress], None] = lambda _: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Self:
         """Open a corpus folder (the bundled one unless given) and bring its index in step with its files.
 
-        `dsn` names a PostgreSQL server; without it $RETRIEVAL_LAB_DSN does, and without that the embedded server is
-        used. `progress` hears of every document indexed, `cancelled` is asked between documents.
+        `config` is the pipeline, by default that of the corpus's lab.yaml. Each way of indexing has an index of its
+        own, which stays when another is opened. `dsn` names a PostgreSQL server; without it $RETRIEVAL_LAB_DSN does,
+        and without that the embedded server is used. `progress` hears of every document indexed, `cancelled` is asked
+        between documents.
 
-        Raises InputError when the folder is no corpus, EnvironmentMissing when there is no usable server, and
-        IndexingCancelled.
+        Raises InputError when the folder is no corpus or its lab.yaml has faults, EnvironmentMissing when there is no
+        usable server, and IndexingCancelled.
         """
         folder = Path(corpus if corpus is not None else bundled_corpus()).absolute()
-        embedder = embedder or HashEmbedder()
-        schema = schema_name(folder, embedder)
+        if config is None:
+            config = effective_config(folder).config
+        schema = schema_name(folder, config.indexing)
         database = Database.open(dsn)
         try:
             with database.connect() as conn:
-                index = index_corpus(conn, folder, embedder, schema, progress=progress, cancelled=cancelled)
-            return cls(folder, database, schema, embedder, index)
+                index = index_corpus(conn, folder, config.indexing, schema, progress=progress, cancelled=cancelled)
+            return cls(folder, config, database, schema, index)
         except psycopg.OperationalError as error:
             database.close()
-            raise EnvironmentMissing(f"the server went away ({_first_line(error)}); open the corpus again") from error
+            raise EnvironmentMissing(f"the server went away ({first_line(error)}); open the corpus again") from error
         except BaseException:
             database.close()
             raise
@@ -93,79 +104,114 @@ class Lab:
         """Whether the lab runs on the embedded server."""
         return self._database.embedded
 
-    def trace(self, query: str) -> Stages:
-        """Run one question through every stage, exact scan, and keep all of them.
+    def trace(self, query: str | GoldenQuery, config: PipelineConfig | None = None) -> Trace:
+        """Run one question through every stage and keep all of them; of a golden query the relevant chunks are known.
 
-        Raises EnvironmentMissing when the server is gone; the next call connects again.
+        `config` is another pipeline over the same index. Raises InputError when it needs another index,
+        EnvironmentMissing when the server is gone (the next call connects again), and psycopg's QueryCanceled after
+        `cancel`.
         """
-        return self._ask(lambda conn: self._trace(conn, query))
+        config = self._fitting(config)
+        return self._questions.ask(lambda conn: self._trace(conn, query, config))
 
-    def _trace(self, conn: Connection[Any], query: str) -> Stages:
-        return stages(
-            conn,
-            self.embedder,
-            self.reranker,
-            query,
-            n=POOL,
-            top_k=TOP_K,
-            mmr_lambda=MMR_LAMBDA,
-            scan="exact",
-            table=self._table,
+    def _trace(self, conn: Connection[Any], query: str | GoldenQuery, config: PipelineConfig) -> Trace:
+        pipeline = self._pipeline(conn, config)
+        golden = query if isinstance(query, GoldenQuery) else None
+        made = pipeline.run(golden.query if golden else str(query), explain=True)
+        chunks = chunks_of(conn, [golden.doc_id], table=self._table) if golden else []
+        wanted = sorted(relevant(chunks, golden)) if golden else []
+        return Trace(
+            **{name: getattr(made, name) for name in Stages.__slots__},
+            config=config,
+            golden=golden,
+            relevant=tuple(wanted),
+            unlabelled=why_undefined(chunks, golden) if golden else None,
+            beyond=_beyond(pipeline, made, wanted),
+            locate=partial(self._locate, made, config),
+        )
+
+    def _locate(self, made: Stages, config: PipelineConfig, chunk_id: str) -> Mapping[str, Place]:
+        """Where a chunk stands beyond the lists of a trace, asked later."""
+        return self._questions.ask(
+            lambda conn: _beyond(self._pipeline(conn, config), made, [chunk_id]).get(chunk_id, {})
         )
 
     def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
         """The chunks with these ids, in their order; unknown ids are left out. Raises as `trace` does."""
-        found = self._ask(lambda conn: fetch(conn, chunk_ids, table=self._table))
+        found = self._questions.ask(lambda conn: fetch(conn, chunk_ids, table=self._table))
         return {chunk_id: chunk for chunk_id, (chunk, _) in found.items()}
 
-    def matched_words(self, trace: Stages, texts: Iterable[str]) -> frozenset[str]:
+    def matched_words(self, made: Stages, texts: Iterable[str]) -> frozenset[str]:
         """The words of the texts, lower case, that full-text search matched for the traced query.
 
         Raises as `trace` does.
         """
         found = {word for text in texts for word in words(text)}
-        return self._ask(lambda conn: self._lexemes.matching(conn, found, trace.parsed))
+        return self._questions.ask(lambda conn: self._lexemes.matching(conn, found, made.parsed))
 
-    def relevant(self, query: GoldenQuery) -> set[str]:
-        """Ids of the chunks that hold the query's anchor. Raises as `trace` does."""
-        return relevant(self._ask(lambda conn: chunks_of(conn, [query.doc_id], table=self._table)), query)
+    def evaluate(self, k: int | None = None, config: PipelineConfig | None = None) -> Metrics:
+        """Means over the golden set at cut k (the configuration's `top_k` unless given).
 
-    def why_undefined(self, query: GoldenQuery) -> str | None:
-        """Why no chunk holds the query's anchor, in words; None when one does. Raises as `trace` does."""
-        return why_undefined(self._ask(lambda conn: chunks_of(conn, [query.doc_id], table=self._table)), query)
-
-    def evaluate(self, k: int = TOP_K) -> Metrics:
-        """Means over the golden set at cut k, exact scan.
-
-        Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty, and as `trace` does.
+        Raises as `evaluate_queries` does.
         """
+        config = self._fitting(config)
+        if k is not None:
+            config = replace(config, top_k=k)
+        return summarise(self.evaluate_queries(config), k=config.top_k, n=config.fusion.n)
+
+    def evaluate_queries(
+        self,
+        config: PipelineConfig | None = None,
+        *,
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[QueryResult]:
+        """The result of each golden query, in the order of the file.
+
+        `progress` hears how many of how many queries are done, `cancelled` is asked before each.
+
+        Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty, Cancelled, and as
+        `trace` does.
+        """
+        config = self._fitting(config)
         if self.golden_faults:
             raise FaultyInput(self.golden_faults)
         if not self.golden:
             raise InputError(
                 f"{self.corpus / GOLDEN_FILE}: no golden queries; without them there is nothing to measure"
             )
-        return self._ask(
-            lambda conn: evaluate(
-                conn, self.embedder, self.reranker, self.golden, k=k, n=POOL, scan="exact", table=self._table
-            )
-        )
+        return self._background.ask(lambda conn: self._evaluate(conn, config, progress, cancelled))
+
+    def _evaluate(
+        self,
+        conn: Connection[Any],
+        config: PipelineConfig,
+        progress: Callable[[int, int], None],
+        cancelled: Callable[[], bool],
+    ) -> list[QueryResult]:
+        labelled = labels(conn, self.golden, table=self._table)
+        results: list[QueryResult] = []
+        progress(0, len(labelled))
+        for result in evaluate_queries(self._pipeline(conn, config), labelled):
+            results.append(result)
+            progress(len(results), len(labelled))
+            if cancelled():
+                raise Cancelled(f"stopped after {len(results)} of {len(labelled)} queries")
+        return results
 
     def cancel(self) -> None:
-        """Stop the statement that is running, from any thread; its caller gets psycopg's QueryCanceled.
+        """Stop the question that is running, from any thread; its caller gets psycopg's QueryCanceled.
 
         Waits up to a second for the server. Nothing happens when nothing runs or the server does not answer.
+        Evaluations go on.
         """
-        conn = self._conn
-        if conn is not None and not conn.closed and self._turn.locked():
-            with contextlib.suppress(psycopg.Error):
-                conn.cancel_safe(timeout=1.0)
+        self._questions.cancel()
 
     def close(self) -> None:
-        """Close the connection and let go of the server. A second call does nothing."""
-        self._closed = True
-        if self._conn is not None:
-            self._conn.close()
+        """Stop what is running, close the connections and let go of the server. A second call does nothing."""
+        for session in (self._questions, self._background):
+            session.cancel()
+            session.close()
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -176,27 +222,52 @@ class Lab:
     ) -> None:
         self.close()
 
-    def _ask(self, question: Callable[[Connection[Any]], T]) -> T:
-        with self._turn:
-            if self._closed:
-                raise LabError("this lab is closed; open the corpus again")
-            if self._conn is None or self._conn.closed:
-                self._conn = self._database.connect(self.schema)
-            try:
-                return question(self._conn)
-            except psycopg.errors.QueryCanceled:
-                raise
-            except psycopg.errors.UndefinedTable as error:
-                raise EnvironmentMissing("the index of this corpus is gone; open the corpus again") from error
-            except psycopg.OperationalError as error:
-                self._conn.close()
-                raise EnvironmentMissing(
-                    f"the server is gone ({_first_line(error)}); ask again to reconnect"
-                ) from error
+    def _fitting(self, config: PipelineConfig | None) -> PipelineConfig:
+        """The configuration, once it is sure that this lab's index serves it."""
+        if config is None or config.indexing == self.config.indexing:
+            return config or self.config
+        other = [
+            f"{name} {getattr(config.indexing, name)}"
+            for name in ("chunker", "embedder", "contextual_headers")
+            if getattr(config.indexing, name) != getattr(self.config.indexing, name)
+        ]
+        raise InputError(
+            f"this configuration needs another index ({', '.join(other)}): open it with Lab.open(corpus, config)"
+        )
+
+    def _pipeline(self, conn: Connection[Any], config: PipelineConfig) -> Pipeline:
+        on = Surroundings(conn, QueryVectors(self.embedder), self._table)
+        if config.reranker not in self._rerankers:
+            self._rerankers[config.reranker] = config.reranker.build()
+        return Pipeline(
+            legs=tuple(Leg(settings.build(on), settings.n, settings.weight) for settings in config.retrievers),
+            fetch=partial(fetch, conn, table=self._table),
+            vectors=on.vectors,
+            reranker=self._rerankers[config.reranker],
+            n=config.fusion.n,
+            top_k=config.top_k,
+            mmr_lambda=config.mmr_lambda,
+            fusion=config.fusion.fuse,
+            filter=config.filter,
+        )
 
 
-def _first_line(error: psycopg.Error) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _beyond(pipeline: Pipeline, made: Stages, chunk_ids: Sequence[str]) -> dict[str, dict[str, Place]]:
+    """Where each chunk stands in the whole corpus, for each retriever whose list does not hold it."""
+    found: dict[str, dict[str, Place]] = {}
+    for leg in pipeline.legs:
+        name = leg.retriever.name
+        listed = {hit.chunk_id for hit in made.lists[name]}
+        unlisted = [chunk_id for chunk_id in chunk_ids if chunk_id not in listed]
+        if not unlisted:
+            continue
+        if isinstance(leg.retriever, Traceable):
+            places = leg.retriever.places(made.query, unlisted, pipeline.filter)
+        else:
+            places = dict.fromkeys(unlisted, Place(None, reason=f"beyond its list of {len(listed)}"))
+        for chunk_id, place in places.items():
+            found.setdefault(chunk_id, {})[name] = place
+    return found
 
 
 def _golden(corpus: Path) -> tuple[tuple[GoldenQuery, ...], tuple[Fault, ...]]:

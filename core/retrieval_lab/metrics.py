@@ -14,6 +14,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from time import perf_counter
 from typing import Any
 
 from psycopg import Connection
@@ -23,15 +24,17 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.golden import load_golden
 from retrieval_lab.hybrid import Scan
 from retrieval_lab.mmr import MMR_LAMBDA
-from retrieval_lab.rerank import Reranker, stages
+from retrieval_lab.pipeline import Pipeline
+from retrieval_lab.rerank import Reranker, default_pipeline
 from retrieval_lab.store import CHUNKS, Table, chunks_of
 from retrieval_lab.text import folded
-from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Stages
+from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Ranked, Stages
 
 __all__ = [
     "QueryResult",
     "evaluate",
     "evaluate_queries",
+    "labels",
     "load_golden",
     "mrr",
     "ndcg_at_k",
@@ -119,19 +122,22 @@ def _top(ranked_ids: Sequence[str], k: int) -> Sequence[str]:
 class QueryResult:
     """The measures of one query at cut k. `relevant_ids` is empty where they are undefined.
 
-    `pool` is recall at depth n of the fused pool and of each list alone. `best_rank` is the rank of the first
-    relevant chunk in the whole reranked pool, `final_rank` the one in the top k; None where it is not there.
+    `final` is the list that was measured. `ranks` is the rank of the first relevant chunk in each retriever's list, in
+    the fused pool, in the whole reranked pool and in the final list, by name; None where it is not there. `pool` is
+    recall of each retriever's list and of the fused pool, uncut. `seconds` is what the query took.
     """
 
     query: GoldenQuery
     relevant_ids: frozenset[str]
+    final: tuple[Ranked, ...]
     recall: float
     precision: float
+    hit: float
     mrr: float
     ndcg: float
     pool: Mapping[str, float]
-    best_rank: int | None
-    final_rank: int | None
+    ranks: Mapping[str, int | None]
+    seconds: float
 
 
 def evaluate(
@@ -151,52 +157,50 @@ def evaluate(
     Queries without a relevant chunk in the table are counted in no mean and named in `undefined`. Raises InputError
     when k or n is below 1.
     """
-    results = evaluate_queries(
-        conn, embedder, reranker, golden, k=k, n=n, mmr_lambda=mmr_lambda, scan=scan, table=table
-    )
-    return summarise(list(results), k=k, n=n)
-
-
-def evaluate_queries(
-    conn: Connection[Any],
-    embedder: Embedder,
-    reranker: Reranker | None,
-    golden: Sequence[GoldenQuery],
-    *,
-    k: int = 10,
-    n: int = 50,
-    mmr_lambda: float | None = MMR_LAMBDA,
-    scan: Scan | None = None,
-    table: Table = CHUNKS,
-) -> Iterator[QueryResult]:
-    """The result of each golden query in turn, as `evaluate` computes it."""
     if k < 1 or n < 1:
         raise InputError(f"k is {k} and n is {n}; expected 1 or more")
+    run = default_pipeline(conn, embedder, reranker, n=n, top_k=k, mmr_lambda=mmr_lambda, scan=scan, table=table)
+    return summarise(list(evaluate_queries(run, labels(conn, golden, table=table))), k=k, n=n)
+
+
+def labels(
+    conn: Connection[Any], golden: Sequence[GoldenQuery], *, table: Table = CHUNKS
+) -> list[tuple[GoldenQuery, frozenset[str]]]:
+    """Each golden query with the ids of the chunks in the table that are relevant for it."""
     by_doc: dict[str, list[Chunk]] = {}
     for chunk in chunks_of(conn, list({query.doc_id for query in golden}), table=table):
         by_doc.setdefault(chunk.doc_id, []).append(chunk)
-    for query in golden:
-        made = stages(
-            conn, embedder, reranker, query.query, n=n, top_k=k, mmr_lambda=mmr_lambda, scan=scan, table=table
-        )
-        yield judge(made, query, relevant(by_doc.get(query.doc_id, []), query), k=k, n=n)
+    return [(query, frozenset(relevant(by_doc.get(query.doc_id, []), query))) for query in golden]
 
 
-def judge(made: Stages, query: GoldenQuery, relevant_ids: Collection[str], *, k: int, n: int) -> QueryResult:
-    """The measures of one traced query."""
-    final = [row.chunk_id for row in made.final]
-    pools = {"fused": [row.chunk_id for row in made.fused]}
-    pools |= {name: [hit.chunk_id for hit in hits] for name, hits in made.lists.items()}
+def evaluate_queries(pipeline: Pipeline, golden: Iterable[tuple[GoldenQuery, frozenset[str]]]) -> Iterator[QueryResult]:
+    """The result of each labelled query in turn; the cut k is the pipeline's `top_k`."""
+    for query, relevant_ids in golden:
+        began = perf_counter()
+        made = pipeline.run(query.query)
+        yield judge(made, query, relevant_ids, k=pipeline.top_k, n=pipeline.n, seconds=perf_counter() - began)
+
+
+def judge(
+    made: Stages, query: GoldenQuery, relevant_ids: Collection[str], *, k: int, n: int, seconds: float
+) -> QueryResult:
+    """The measures of one query from its stages; `n` is the depth of the fused pool."""
+    final = [row.chunk_id for row in made.final][:k]
+    fused = [row.chunk_id for row in made.fused[:n]]
+    lists = {name: [hit.chunk_id for hit in hits] for name, hits in made.lists.items()}
+    stages = {**lists, "fused": fused, "reranked": [row.chunk_id for row in made.reranked], "final": final}
     return QueryResult(
         query=query,
         relevant_ids=frozenset(relevant_ids),
+        final=made.final[:k],
         recall=recall_at_k(final, relevant_ids, k),
         precision=precision_at_k(final, relevant_ids, k),
-        mrr=mrr(final[:k], relevant_ids),
+        hit=float(first_rank(final, relevant_ids) is not None),
+        mrr=mrr(final, relevant_ids),
         ndcg=ndcg_at_k(final, relevant_ids, k),
-        pool={name: recall_at_k(ids, relevant_ids, n) for name, ids in pools.items()},
-        best_rank=first_rank((row.chunk_id for row in made.reranked), relevant_ids),
-        final_rank=first_rank(final[:k], relevant_ids),
+        pool={name: recall_at_k(ids, relevant_ids, len(ids)) for name, ids in {"fused": fused, **lists}.items()},
+        ranks={name: first_rank(ids, relevant_ids) for name, ids in stages.items()},
+        seconds=seconds,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import platformdirs
@@ -43,3 +44,17 @@ def bundled_corpus() -> Path:
     raise EnvironmentMissing(
         f"the bundled corpus is neither in {places}: install retrieval-lab again, or name a corpus"
     )
+
+
+def corpus_home(corpus: Path) -> Path:
+    """Return the folder for what the lab keeps about a corpus (lab.yaml, runs); it need not exist yet.
+
+    The corpus itself where it can be written, else a folder of its own in the data directory. The corpus inside an
+    installed package counts as read-only: it would be lost with the next installation.
+    """
+    folder = corpus.resolve()
+    packaged = Path(__file__).resolve().parent / "corpus"
+    if folder != packaged and os.access(folder, os.W_OK):
+        return folder
+    digest = sha256(os.fsencode(folder)).hexdigest()[:12]
+    return data_dir() / "corpora" / f"{folder.name}-{digest}"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
+import numpy as np
 import psycopg
 from pgvector import Vector
 from psycopg import Connection, sql
@@ -20,7 +22,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.extension import ensure_extension, extension_schema
 from retrieval_lab.statements import execute
 from retrieval_lab.text import sendable, words
-from retrieval_lab.types import Chunk
+from retrieval_lab.types import EVERYTHING, Chunk, Filter
 
 MAX_INDEXED_DIMS = 2000
 """An HNSW index over the type `vector` takes no more (pgvector's README, "HNSW")."""
@@ -30,7 +32,8 @@ MAX_INDEXED_DIMS = 2000
 class Table:
     """Names of a table of chunks and of its columns; `schema` None means the first of the search path.
 
-    `text_config` is the text search configuration that `tsv` was made with.
+    `text_config` is the text search configuration that `tsv` was made with. With `contextual_headers`, what is embedded
+    and made into `tsv` is the heading path with the text below it, not the text alone.
     """
 
     name: str = "chunks"
@@ -44,6 +47,13 @@ class Table:
     tsv: str = "tsv"
     embedding: str = "embedding"
     text_config: str = "english"
+    contextual_headers: bool = False
+
+    def indexed(self, chunk: Chunk) -> str:
+        """What of the chunk is embedded and indexed."""
+        if self.contextual_headers and chunk.heading_path:
+            return f"{chunk.heading_path}\n\n{chunk.text}"
+        return chunk.text
 
     def names(self, extension_schema: str) -> dict[str, sql.Composable]:
         """What a statement may refer to: `table`, `config`, `public` (the vector extension's schema), each column."""
@@ -76,7 +86,8 @@ class Schema:
     def create(conn: Connection[Any], dims: int, *, table: Table = CHUNKS) -> None:
         """Make what is missing: the extension, the table for vectors of `dims` numbers, its two indexes.
 
-        Raises InputError when the table exists with another dimension or when dims cannot be indexed.
+        Raises InputError when the table exists with another dimension or with other headers, or when dims cannot be
+        indexed.
         """
         if not 1 <= dims <= MAX_INDEXED_DIMS:
             raise InputError(f"dims is {dims}; an HNSW index takes vectors of 1 to {MAX_INDEXED_DIMS} dimensions")
@@ -88,7 +99,14 @@ class Schema:
                     f"table {table.name} holds vectors of {existing} dimensions, the embedder makes {dims}; "
                     "use another schema or drop the table"
                 )
+            if existing is not None and _has_headers(conn, table) != table.contextual_headers:
+                found, wanted = ("without", "with") if table.contextual_headers else ("with", "without")
+                raise InputError(
+                    f"table {table.name} was indexed {found} contextual headers, these settings are {wanted} them; "
+                    "use another schema or drop the table"
+                )
             names = {**table.names(extension_schema(conn)), "dims": sql.Literal(dims)}
+            names["indexed"] = sql.SQL(_WITH_HEADER if table.contextual_headers else "{text}").format(**names)
             execute(conn, sql.SQL(_CREATE_TABLE).format(**names))
             vector_index = sql.Identifier(f"{table.name}_embedding_hnsw")
             execute(conn, sql.SQL(_CREATE_VECTOR_INDEX).format(**names, index=vector_index))
@@ -104,9 +122,10 @@ _CREATE_TABLE: Final = """
         {start_char} int,
         {end_char} int,
         {text} text,
-        {tsv} tsvector GENERATED ALWAYS AS (to_tsvector({config}, {text})) STORED,
+        {tsv} tsvector GENERATED ALWAYS AS (to_tsvector({config}, {indexed})) STORED,
         {embedding} {public}.vector({dims})
     )"""
+_WITH_HEADER: Final = "CASE WHEN {heading_path} = '' THEN {text} ELSE {heading_path} || E'\\n\\n' || {text} END"
 _CREATE_VECTOR_INDEX: Final = """
     CREATE INDEX IF NOT EXISTS {index} ON {table} USING hnsw ({embedding} {public}.vector_cosine_ops)"""
 _CREATE_TEXT_INDEX: Final = "CREATE INDEX IF NOT EXISTS {index} ON {table} USING gin ({tsv})"
@@ -128,14 +147,30 @@ def table_dims(conn: Connection[Any], table: Table = CHUNKS) -> int | None:
     return None if row is None else int(row[0])
 
 
+def _has_headers(conn: Connection[Any], table: Table) -> bool:
+    """Whether the text that the table indexes begins with the heading path."""
+    row = execute(
+        conn,
+        """
+        SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d
+        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+        JOIN pg_class c ON c.oid = d.adrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = coalesce(%(schema)s, current_schema()) AND c.relname = %(table)s AND a.attname = %(column)s
+        """,
+        {"schema": table.schema, "table": table.name, "column": table.tsv},
+    ).fetchone()
+    return row is not None and table.heading_path in str(row[0])
+
+
 def upsert(
     conn: Connection[Any], chunks: Iterable[Chunk], embedder: Embedder, batch: int = 64, *, table: Table = CHUNKS
 ) -> None:
     """Embed and write the chunks batch by batch: new ids are inserted, known ones replaced where anything differs.
 
-    At most `batch` texts, each `chunk.text` alone, go into one call of the embedder. A batch is written whole or not
-    at all. Raises InputError before any write when the embedder's dimension is not the table's or batch is below 1,
-    and for the batch at hand when a vector is not finite or a text cannot be stored; the message names the chunk.
+    At most `batch` texts go into one call of the embedder, each `chunk.text` alone unless the table has contextual
+    headers. A batch is written whole or not at all. Raises InputError before any write when the embedder's dimension
+    is not the table's or batch is below 1, and for the batch at hand when a vector is not finite or a text cannot be
+    stored; the message names the chunk.
     """
     if batch < 1:
         raise InputError(f"batch is {batch}; expected 1 or more texts")
@@ -149,7 +184,9 @@ def upsert(
     statement = sql.SQL(_UPSERT).format(**table.names(extension_schema(conn)))
     for part in _batches(chunks, batch):
         _reject_unstorable(part)
-        vectors = embed_checked(embedder, [chunk.text for chunk in part], [f"chunk {chunk.chunk_id}" for chunk in part])
+        vectors = embed_checked(
+            embedder, [table.indexed(one) for one in part], [f"chunk {one.chunk_id}" for one in part]
+        )
         try:
             with conn.transaction(), conn.cursor() as cursor:
                 cursor.executemany(statement, list(_rows(part, vectors)))
@@ -206,6 +243,16 @@ def count(conn: Connection[Any], *, table: Table = CHUNKS) -> int:
     return int(row[0]) if row else 0
 
 
+def count_embedded(conn: Connection[Any], *, table: Table = CHUNKS, filter: Filter = EVERYTHING) -> int:
+    """The number of chunks that vector search can find: those the filter lets through, without zero vectors."""
+    statement = sql.SQL("""
+        SELECT count(*) FROM {table} WHERE {public}.vector_norm({embedding}) > 0
+        AND (cardinality(%(doc_ids)s::text[]) = 0 OR {doc_id} = ANY(%(doc_ids)s))
+    """).format(**table.names(extension_schema(conn)))
+    row = execute(conn, statement, {"doc_ids": list(filter.doc_ids)}).fetchone()
+    return int(row[0]) if row else 0
+
+
 def chunks_of(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = CHUNKS) -> list[Chunk]:
     """All chunks of the documents, ordered by doc_id and place."""
     statement = sql.SQL("""
@@ -213,3 +260,30 @@ def chunks_of(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = C
         WHERE {doc_id} = ANY(%s) ORDER BY {doc_id} COLLATE "C", {start_char}, {chunk_id} COLLATE "C"
     """).format(**table.names(extension_schema(conn)))
     return [Chunk(*row) for row in execute(conn, statement, (list(doc_ids),))]
+
+
+def fetch(
+    conn: Connection[Any], chunk_ids: Sequence[str], *, table: Table = CHUNKS
+) -> dict[str, tuple[Chunk, Vectors]]:
+    """chunk_id -> (chunk, embedding of shape (dims,)), in the order of the ids; unknown ids are left out."""
+    if not chunk_ids:
+        return {}
+    statement = _fetch_sql(table, extension_schema(conn))
+    # bytea in text form would be twice as long and need decoding.
+    rows = execute(conn, statement, {"ids": list(chunk_ids)}, binary=True).fetchall()
+    found = {row[0]: (Chunk(*row[:6]), _vector(row[6])) for row in rows}
+    return {chunk_id: found[chunk_id] for chunk_id in chunk_ids if chunk_id in found}
+
+
+def _vector(sent: bytes) -> Vectors:
+    return np.asarray(Vector.from_binary(sent).to_numpy(), dtype=np.float32)
+
+
+_FETCH: Final = """
+    SELECT {chunk_id}, {doc_id}, {heading_path}, {start_char}, {end_char}, {text}, {public}.vector_send({embedding})
+    FROM {table} WHERE {chunk_id} = ANY(%(ids)s)"""
+
+
+@lru_cache(maxsize=64)
+def _fetch_sql(table: Table, extension: str) -> bytes:
+    return sql.SQL(_FETCH).format(**table.names(extension)).as_bytes(None)

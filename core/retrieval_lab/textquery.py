@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, LiteralString
 
 import psycopg
 from psycopg import Connection
@@ -37,21 +37,36 @@ _TOKEN = re.compile(
 )
 
 
-def parse(conn: Connection[Any], query: str, config: str = "english") -> TextQuery:
+def parse(conn: Connection[Any], query: str, config: str = "english", *, operators: bool = True) -> TextQuery:
     """The query as full-text search understands it.
 
     Takes any string: NULs, lone surrogates and words beyond the limits are dropped, and a query that PostgreSQL
     refuses is read once more as plain words; `notes` tells. `config` names a text search configuration of the
-    server.
+    server. Without `operators` quotes and dashes are punctuation: there are no phrases and no exclusions.
     """
     text, notes = _shortened(query)
-    printed = _websearch(conn, text, config)
+    reading = _WEB_SEARCH if operators else _PLAIN
+    printed = _read(conn, reading, text, config)
     if printed is None:
         notes.append("full text could not read the operators of this query and took its words alone")
-        printed = _websearch(conn, " ".join(WORD.findall(text)), config) or ""
+        printed = _read(conn, reading, " ".join(WORD.findall(text)), config) or ""
     positive, excluded = split(printed)
     affordable, left_out = _affordable(positive)
     return TextQuery(affordable, excluded, (*notes, *left_out))
+
+
+def stop_words(conn: Connection[Any], query: str, config: str = "english") -> tuple[str, ...]:
+    """The words of the query that the configuration's dictionaries drop, each once, in order of appearance.
+
+    A word that is no stop word but that the parser takes for something else, such as a blank, is not among them.
+    """
+    text, _ = _shortened(query)
+    rows = execute(
+        conn,
+        "SELECT lower(token) FROM ts_debug(%s::text::regconfig, %s) WHERE lexemes = '{}' AND dictionary IS NOT NULL",
+        (config, text),
+    )
+    return tuple(dict.fromkeys(word for (word,) in rows))
 
 
 def split(tsquery: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -105,11 +120,15 @@ def _shortened(query: str) -> tuple[str, list[str]]:
     return text, notes
 
 
-def _websearch(conn: Connection[Any], text: str, config: str) -> str | None:
+_WEB_SEARCH: Final = "SELECT websearch_to_tsquery(%s::text::regconfig, %s)::text"
+_PLAIN: Final = "SELECT plainto_tsquery(%s::text::regconfig, %s)::text"
+
+
+def _read(conn: Connection[Any], reading: LiteralString, text: str, config: str) -> str | None:
     """The printed tsquery, or None when PostgreSQL refuses the query (too deep, too long)."""
     try:
         with _savepoint(conn):
-            row = execute(conn, "SELECT websearch_to_tsquery(%s::text::regconfig, %s)::text", (config, text)).fetchone()
+            row = execute(conn, reading, (config, text)).fetchone()
     except (psycopg.errors.InternalError, psycopg.errors.ProgramLimitExceeded, psycopg.DataError):
         return None
     return str(row[0]) if row else ""

@@ -68,16 +68,37 @@ class GoldenQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """Which chunks a search may return: those of the documents named, of every document when none is."""
+
+    doc_ids: tuple[str, ...] = ()
+
+
+EVERYTHING = Filter()
+
+
+@dataclass(frozen=True, slots=True)
 class TextQuery:
     """A query as full-text search reads it: `positive` terms to find, `excluded` terms to leave out.
 
     Terms are in tsquery text form (a quoted lexeme, or a phrase in parentheses), each once; `notes` says what was
-    dropped.
+    dropped. `stop_words` are the words of the query that the dictionaries drop; only a trace asks for them.
     """
 
     positive: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    stop_words: tuple[str, ...] = ()
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """The positive terms that are single lexemes."""
+        return tuple(term for term in self.positive if not term.startswith("("))
+
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """The positive terms that are phrases: lexemes that must follow each other."""
+        return tuple(term for term in self.positive if term.startswith("("))
 
     @property
     def alternatives(self) -> str:
@@ -91,24 +112,60 @@ class TextQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """How one list was made: how many rows were asked for, and the server's plan for it, a line each.
+
+    `plan` is empty where no server was asked or nobody wanted to know.
+    """
+
+    asked: int
+    plan: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Stages:
     """All that one query left behind, stage by stage, in the order of the pipeline.
 
-    `parsed` is the query as full-text search read it. `lists` holds each retriever's candidates by name. `fused` is
-    the whole union of them by fused score, uncut; `reranked` is the pool (its first n) in the reranker's order,
-    `final` what is shown. `chunks` has every chunk of the pool. `notes` says what a stage left out or could not do;
-    `seconds` is wall time by stage.
+    `parsed` is the query as full-text search read it, empty in a pipeline without it. `lists` holds each retriever's
+    candidates by name, `searches` how each was made. `fused` is the whole union of them by fused score, uncut;
+    `reranked` is the pool (its first n) in the reranker's order, `final` what is shown. `chunks` has every chunk of
+    the pool. `notes` says what a stage left out or could not do; `timings` is wall time in seconds, by stage.
     """
 
     query: str
     parsed: TextQuery
     lists: Mapping[str, tuple[Hit, ...]]
+    searches: Mapping[str, Search]
     fused: tuple[Ranked, ...]
     reranked: tuple[Ranked, ...]
     final: tuple[Ranked, ...]
     chunks: Mapping[str, Chunk]
     notes: tuple[str, ...]
-    seconds: Mapping[str, float]
+    timings: Mapping[str, float]
+
+    @property
+    def vector(self) -> tuple[Hit, ...]:
+        """The list named `vector`, empty in a pipeline without it."""
+        return self.lists.get("vector", ())
+
+    @property
+    def text(self) -> tuple[Hit, ...]:
+        """The list named `text`, empty in a pipeline without it."""
+        return self.lists.get("text", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one chunk stands at one stage: `rank` from 1, with the stage's score, or None and the `reason` in words.
+
+    `listed` says whether the stage's list, as the pipeline uses it, holds it. Beyond a retriever's list the rank counts
+    over the whole corpus.
+    """
+
+    rank: int | None
+    score: float | None = None
+    listed: bool = False
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from psycopg import Connection, sql
 
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.embed import HashEmbedder, Vectors
 from retrieval_lab.index import index_corpus
 from retrieval_lab.paths import bundled_corpus
@@ -30,11 +31,11 @@ def ratios(conn: Connection, embedder: HashEmbedder) -> Iterator[Ratio]:
 
     def from_nothing() -> None:
         conn.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(_SCHEMA)))
-        index_corpus(conn, bundled_corpus(), counting, _SCHEMA)
+        index_corpus(conn, bundled_corpus(), PipelineConfig().indexing, _SCHEMA, embedder=counting)
 
     def unchanged() -> None:
         counting.calls = 0
-        index_corpus(conn, bundled_corpus(), counting, _SCHEMA)
+        index_corpus(conn, bundled_corpus(), PipelineConfig().indexing, _SCHEMA, embedder=counting)
         assert counting.calls == 0, "an unchanged corpus was embedded again"
 
     # The order within a round matters: the index must be there before it can be unchanged.

@@ -156,7 +156,7 @@ def test_every_order_in_sql_ends_with_code_points_whatever_the_collation_of_the_
     source = Path(hybrid.__file__).parent
     texts = [
         node.value
-        for name in ("hybrid", "index", "metrics", "rerank", "store")
+        for name in ("hybrid", "index", "metrics", "places", "store")
         for node in ast.walk(ast.parse((source / f"{name}.py").read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "SELECT" in node.value
     ]

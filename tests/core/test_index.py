@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from retrieval_lab.chunker import chunk, load_documents
+from retrieval_lab.config import Indexing, PipelineConfig
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import InputError
 from retrieval_lab.hybrid import text_search
 from retrieval_lab.index import IndexingCancelled, IndexReport, Progress, index_corpus, schema_name
+from retrieval_lab.settings import HashEmbedding, MarkdownChunker, ModelEmbedding
 from tests.core.reference import Vector
 
 Connection = psycopg.Connection[Any]
 
+HASH_32 = Indexing(MarkdownChunker(), HashEmbedding(32), contextual_headers=False)
 NAMES = ["alpha", "beta", "gamma", "delta"]
 
 
@@ -81,7 +85,7 @@ def clean(session: Connection, new_schema: Callable[[], str]) -> Callable[[Path]
 
     def run(corpus: Path) -> list[tuple[Any, ...]]:
         schema = new_schema()
-        index_corpus(session, corpus, HashEmbedder(32), schema)
+        index_corpus(session, corpus, HASH_32, schema)
         return content(session, schema)
 
     return run
@@ -92,7 +96,7 @@ def clean(session: Connection, new_schema: Callable[[], str]) -> Callable[[Path]
 
 def test_the_first_run_indexes_every_document(session: Connection, corpus: Path, new_schema: Callable[[], str]) -> None:
     schema = new_schema()
-    report = index_corpus(session, corpus, HashEmbedder(32), schema)
+    report = index_corpus(session, corpus, HASH_32, schema)
     assert report == IndexReport(("alpha", "beta", "delta", "gamma", "tale"), 0, (), 25, ())
     assert [row[:6] for row in content(session, schema)] == expected_content(corpus)
 
@@ -100,7 +104,7 @@ def test_the_first_run_indexes_every_document(session: Connection, corpus: Path,
 def test_the_schema_is_made_when_it_is_missing(session: Connection, corpus: Path) -> None:
     schema = f"lab_test_{os.urandom(6).hex()}"
     try:
-        index_corpus(session, corpus, HashEmbedder(32), schema)
+        index_corpus(session, corpus, HASH_32, schema)
         assert len(content(session, schema)) == 25
     finally:
         session.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(schema)))
@@ -108,7 +112,7 @@ def test_the_schema_is_made_when_it_is_missing(session: Connection, corpus: Path
 
 def test_the_connection_is_left_in_the_schema(session: Connection, corpus: Path, new_schema: Callable[[], str]) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     assert session.execute("SELECT current_schema()").fetchone() == (schema,)
     assert text_search(session, "alpha")[0].chunk_id.startswith("alpha#")
 
@@ -117,9 +121,9 @@ def test_a_second_run_embeds_nothing_and_writes_nothing(
     session: Connection, corpus: Path, new_schema: Callable[[], str]
 ) -> None:
     schema, recorder = new_schema(), Recorder()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     versions = session.execute("SELECT chunk_id, xmin::text, ctid::text FROM chunks ORDER BY 1").fetchall()
-    report = index_corpus(session, corpus, recorder, schema)
+    report = index_corpus(session, corpus, HASH_32, schema, embedder=recorder)
     assert report == IndexReport((), 5, (), 25, ())
     assert recorder.texts == []
     assert session.execute("SELECT chunk_id, xmin::text, ctid::text FROM chunks ORDER BY 1").fetchall() == versions
@@ -129,9 +133,9 @@ def test_only_the_changed_document_is_embedded_again(
     session: Connection, corpus: Path, new_schema: Callable[[], str], clean: Callable[[Path], list[tuple[Any, ...]]]
 ) -> None:
     schema, recorder = new_schema(), Recorder()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     write(corpus, "beta", "second")
-    report = index_corpus(session, corpus, recorder, schema)
+    report = index_corpus(session, corpus, HASH_32, schema, embedder=recorder)
     assert report == IndexReport(("beta",), 4, (), 25, ())
     assert recorder.texts == [row[5] for row in expected_content(corpus) if row[1] == "beta"]
     assert content(session, schema) == clean(corpus)
@@ -141,9 +145,9 @@ def test_a_touched_file_with_the_same_text_is_not_embedded_again(
     session: Connection, corpus: Path, new_schema: Callable[[], str]
 ) -> None:
     schema, recorder = new_schema(), Recorder()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     os.utime(corpus / "docs" / "beta.md", (1, 1))
-    assert index_corpus(session, corpus, recorder, schema).unchanged == 5
+    assert index_corpus(session, corpus, HASH_32, schema, embedder=recorder).unchanged == 5
     assert recorder.texts == []
 
 
@@ -151,10 +155,10 @@ def test_a_change_of_white_space_alone_is_a_change(
     session: Connection, corpus: Path, new_schema: Callable[[], str], clean: Callable[[Path], list[tuple[Any, ...]]]
 ) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     path = corpus / "docs" / "beta.md"
     path.write_text("\n\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).indexed == ("beta",)
+    assert index_corpus(session, corpus, HASH_32, schema).indexed == ("beta",)
     assert content(session, schema) == clean(corpus)
 
 
@@ -162,9 +166,9 @@ def test_a_document_that_became_shorter_leaves_no_old_chunks(
     session: Connection, corpus: Path, new_schema: Callable[[], str], clean: Callable[[Path], list[tuple[Any, ...]]]
 ) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     (corpus / "docs" / "beta.md").write_text("# beta\n", encoding="utf-8")
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).chunks == 25 - 6 + 1
+    assert index_corpus(session, corpus, HASH_32, schema).chunks == 25 - 6 + 1
     assert content(session, schema) == clean(corpus)
 
 
@@ -172,10 +176,10 @@ def test_new_documents_are_added_and_those_gone_are_removed(
     session: Connection, corpus: Path, new_schema: Callable[[], str], clean: Callable[[Path], list[tuple[Any, ...]]]
 ) -> None:
     schema, recorder = new_schema(), Recorder()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     (corpus / "docs" / "alpha.md").rename(corpus / "docs" / "omega.md")
     (corpus / "stories" / "tale.txt").unlink()
-    report = index_corpus(session, corpus, recorder, schema)
+    report = index_corpus(session, corpus, HASH_32, schema, embedder=recorder)
     assert (report.indexed, report.unchanged, report.removed) == (("omega",), 3, ("alpha", "tale"))
     assert len(recorder.texts) == 6
     assert content(session, schema) == clean(corpus)
@@ -186,13 +190,13 @@ def test_an_empty_document_is_indexed_once_and_has_no_chunks(
 ) -> None:
     (corpus / "docs" / "empty.md").write_text("\n\n", encoding="utf-8")
     schema = new_schema()
-    assert "empty" in index_corpus(session, corpus, HashEmbedder(32), schema).indexed
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).unchanged == 6
+    assert "empty" in index_corpus(session, corpus, HASH_32, schema).indexed
+    assert index_corpus(session, corpus, HASH_32, schema).unchanged == 6
 
 
 def test_the_settings_of_the_chunker_are_used(session: Connection, corpus: Path, new_schema: Callable[[], str]) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema, max_chars=20, overlap=0)
+    index_corpus(session, corpus, replace(HASH_32, chunker=MarkdownChunker(20, 0)), schema)
     pieces = [p for doc in load_documents(corpus) for p in chunk(doc, max_chars=20, overlap=0)]
     assert [row[5] for row in content(session, schema)] == [p.text for p in sorted(pieces, key=lambda p: p.chunk_id)]
 
@@ -210,7 +214,7 @@ def shares(conn: Connection) -> dict[str, float]:
 
 
 def test_indexing_ends_with_analyze(session: Connection, corpus: Path, new_schema: Callable[[], str]) -> None:
-    index_corpus(session, corpus, HashEmbedder(32), new_schema())
+    index_corpus(session, corpus, HASH_32, new_schema())
     assert session.execute("SELECT reltuples FROM pg_class WHERE oid = 'chunks'::regclass").fetchone() == (25,)
     assert shares(session)["alpha"] == pytest.approx(6 / 25)
 
@@ -219,10 +223,10 @@ def test_indexing_ends_with_analyze_when_the_number_of_chunks_stays(
     session: Connection, corpus: Path, new_schema: Callable[[], str]
 ) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     (corpus / "docs" / "alpha.md").write_text("\n\n".join(f"# {i}\n\nx" for i in range(7)), encoding="utf-8")
     (corpus / "docs" / "beta.md").write_text("\n\n".join(f"# {i}\n\nx" for i in range(5)), encoding="utf-8")
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).chunks == 25
+    assert index_corpus(session, corpus, HASH_32, schema).chunks == 25
     assert shares(session)["alpha"] == pytest.approx(7 / 25)
 
 
@@ -234,13 +238,13 @@ def test_progress_counts_documents_up_to_all_of_them(
 ) -> None:
     schema = new_schema()
     heard: list[Progress] = []
-    index_corpus(session, corpus, HashEmbedder(32), schema, progress=heard.append)
+    index_corpus(session, corpus, HASH_32, schema, progress=heard.append)
     assert heard[0] == Progress(0, 5)
     assert [(p.done, p.total) for p in heard[1:]] == [(i, 5) for i in range(1, 6)]
     assert [p.doc_id for p in heard[1:]] == ["alpha", "beta", "delta", "gamma", "tale"]
     write(corpus, "gamma", "second")
     heard.clear()
-    index_corpus(session, corpus, HashEmbedder(32), schema, progress=heard.append)
+    index_corpus(session, corpus, HASH_32, schema, progress=heard.append)
     assert heard == [Progress(4, 5), Progress(5, 5, "gamma")]
 
 
@@ -253,7 +257,7 @@ def test_cancelled_midway_keeps_whole_documents_and_the_next_run_does_the_rest(
         index_corpus(
             session,
             corpus,
-            HashEmbedder(32),
+            HASH_32,
             schema,
             progress=lambda p: done.append(p.doc_id),
             cancelled=lambda: "beta" in done,
@@ -261,7 +265,7 @@ def test_cancelled_midway_keeps_whole_documents_and_the_next_run_does_the_rest(
     assert [row[:6] for row in content(session, schema)] == [
         row for row in expected_content(corpus) if row[1] in ("alpha", "beta")
     ]
-    report = index_corpus(session, corpus, recorder, schema)
+    report = index_corpus(session, corpus, HASH_32, schema, embedder=recorder)
     assert (report.indexed, report.unchanged) == (("delta", "gamma", "tale"), 2)
     assert len(recorder.texts) == 6 + 6 + 1
     assert content(session, schema) == clean(corpus)
@@ -282,12 +286,12 @@ def test_an_embedder_that_fails_leaves_whole_documents_a_usable_connection_and_n
 
     schema = new_schema()
     with pytest.raises(RuntimeError, match="tired"):
-        index_corpus(session, corpus, Tired(), schema)
+        index_corpus(session, corpus, HASH_32, schema, embedder=Tired())
     assert session.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     assert {row[1] for row in content(session, schema)} == {"alpha", "beta"}
     with database.connect() as other:
         heard: list[Progress] = []
-        index_corpus(other, corpus, HashEmbedder(32), schema, progress=heard.append)
+        index_corpus(other, corpus, HASH_32, schema, progress=heard.append)
         assert not any(p.waiting for p in heard)
         assert content(other, schema) == clean(corpus)
 
@@ -300,30 +304,30 @@ def test_a_failed_change_keeps_the_old_chunks_of_the_document(
             raise RuntimeError(f"refused {len(texts)}")
 
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     before = content(session, schema)
     write(corpus, "beta", "second")
     with pytest.raises(RuntimeError, match="refused"):
-        index_corpus(session, corpus, Refusing(32), schema)
+        index_corpus(session, corpus, HASH_32, schema, embedder=Refusing(32))
     assert content(session, schema) == before
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).indexed == ("beta",)
+    assert index_corpus(session, corpus, HASH_32, schema).indexed == ("beta",)
 
 
 def test_an_embedder_of_another_width_is_refused_and_nothing_changes(
     session: Connection, corpus: Path, new_schema: Callable[[], str]
 ) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     before = content(session, schema)
     with pytest.raises(InputError, match=r"32.*16|16.*32"):
-        index_corpus(session, corpus, HashEmbedder(16), schema)
+        index_corpus(session, corpus, replace(HASH_32, embedder=HashEmbedding(16)), schema)
     assert content(session, schema) == before
 
 
 def test_a_folder_that_is_no_corpus_is_refused_before_anything_is_made(session: Connection, tmp_path: Path) -> None:
     schema = f"lab_test_{os.urandom(6).hex()}"
     with pytest.raises(InputError, match="gone"):
-        index_corpus(session, tmp_path / "gone", HashEmbedder(32), schema)
+        index_corpus(session, tmp_path / "gone", HASH_32, schema)
     assert session.execute("SELECT to_regnamespace(%s)", (schema,)).fetchone() == (None,)
 
 
@@ -344,7 +348,7 @@ def test_files_that_cannot_be_used_are_faults_and_the_rest_is_indexed(
 ) -> None:
     spoil(corpus)
     schema = new_schema()
-    report = index_corpus(session, corpus, HashEmbedder(32), schema)
+    report = index_corpus(session, corpus, HASH_32, schema)
     assert [(fault.path.name, fault.line) for fault in report.faults] == [
         ("folder.md", None),
         ("latin.md", 3),
@@ -353,7 +357,7 @@ def test_files_that_cannot_be_used_are_faults_and_the_rest_is_indexed(
     ]
     assert report.indexed == ("alpha", "beta", "delta", "gamma", "twice", "tale")
     assert [row[5] for row in content(session, schema) if row[1] == "twice"] == ["# first of the two"]
-    again = index_corpus(session, corpus, HashEmbedder(32), schema)
+    again = index_corpus(session, corpus, HASH_32, schema)
     assert (again.indexed, again.unchanged, again.faults) == ((), 6, report.faults)
 
 
@@ -362,7 +366,7 @@ def test_a_file_without_permission_is_a_fault_and_the_rest_is_indexed(
     session: Connection, corpus: Path, new_schema: Callable[[], str]
 ) -> None:
     (corpus / "docs" / "beta.md").chmod(0)
-    report = index_corpus(session, corpus, HashEmbedder(32), new_schema())
+    report = index_corpus(session, corpus, HASH_32, new_schema())
     assert [fault.path.name for fault in report.faults] == ["beta.md"]
     assert report.indexed == ("alpha", "delta", "gamma", "tale")
 
@@ -371,13 +375,13 @@ def test_a_document_that_can_no_longer_be_read_is_removed_and_comes_back(
     session: Connection, corpus: Path, new_schema: Callable[[], str], clean: Callable[[Path], list[tuple[Any, ...]]]
 ) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     good = (corpus / "docs" / "beta.md").read_bytes()
     (corpus / "docs" / "beta.md").write_bytes(good + b"\xff")
-    report = index_corpus(session, corpus, HashEmbedder(32), schema)
+    report = index_corpus(session, corpus, HASH_32, schema)
     assert (report.indexed, report.removed, len(report.faults)) == ((), ("beta",), 1)
     (corpus / "docs" / "beta.md").write_bytes(good)
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).indexed == ("beta",)
+    assert index_corpus(session, corpus, HASH_32, schema).indexed == ("beta",)
     assert content(session, schema) == clean(corpus)
 
 
@@ -387,9 +391,9 @@ def test_hostile_names_and_texts_are_only_data(
     for name in ["'; DROP TABLE chunks; --", "%s %(x)s {}", "[bold]x[@click=app.quit]", "日本 😀", "a#000"]:
         (corpus / "docs" / f"{name}.md").write_text(f"# {name}\n\n\x1b[31m {name} \\", encoding="utf-8")
     schema = new_schema()
-    assert len(index_corpus(session, corpus, HashEmbedder(32), schema).indexed) == 10
+    assert len(index_corpus(session, corpus, HASH_32, schema).indexed) == 10
     assert [row[:6] for row in content(session, schema)] == expected_content(corpus)
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).unchanged == 10
+    assert index_corpus(session, corpus, HASH_32, schema).unchanged == 10
 
 
 # --- several processes ---------------------------------------------------------------------------------------------
@@ -397,8 +401,10 @@ def test_hostile_names_and_texts_are_only_data(
 SCRIPT = """
 import sys, time
 import psycopg
+from retrieval_lab.config import Indexing
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.index import index_corpus
+from retrieval_lab.settings import HashEmbedding, MarkdownChunker
 
 dsn, corpus, schema, stop_after = sys.argv[1:]
 
@@ -414,7 +420,8 @@ class Slow(HashEmbedder):
         return super().embed(texts)
 
 with psycopg.connect(dsn, autocommit=True) as conn:
-    print(len(index_corpus(conn, corpus, Slow(32), schema).indexed), flush=True)
+    indexing = Indexing(MarkdownChunker(), HashEmbedding(32), False)
+    print(len(index_corpus(conn, corpus, indexing, schema, embedder=Slow(32)).indexed), flush=True)
 """
 
 
@@ -437,7 +444,7 @@ def test_a_killed_run_leaves_whole_documents_and_the_next_one_equals_a_clean_run
         assert process.stdout
         assert process.stdout.readline() == "busy\n"
         process.kill()
-    report = index_corpus(session, corpus, recorder, schema)
+    report = index_corpus(session, corpus, HASH_32, schema, embedder=recorder)
     assert (report.indexed, report.unchanged) == (("delta", "gamma", "tale"), 2)
     assert len(recorder.texts) == 6 + 6 + 1
     assert content(session, schema) == clean(corpus)
@@ -447,7 +454,7 @@ def test_a_run_killed_in_the_middle_of_a_change_keeps_the_old_document(
     session: Connection, corpus: Path, new_schema: Callable[[], str], clean: Callable[[Path], list[tuple[Any, ...]]]
 ) -> None:
     schema = new_schema()
-    index_corpus(session, corpus, HashEmbedder(32), schema)
+    index_corpus(session, corpus, HASH_32, schema)
     before = content(session, schema)
     write(corpus, "beta", "second")
     with indexer(session, corpus, schema, stop_after=0) as process:
@@ -456,7 +463,7 @@ def test_a_run_killed_in_the_middle_of_a_change_keeps_the_old_document(
         assert content(session, schema) == before
         process.kill()
     assert content(session, schema) == before
-    assert index_corpus(session, corpus, HashEmbedder(32), schema).indexed == ("beta",)
+    assert index_corpus(session, corpus, HASH_32, schema).indexed == ("beta",)
     assert content(session, schema) == clean(corpus)
 
 
@@ -484,7 +491,7 @@ def busy(database: Database, corpus: Path, new_schema: Callable[[], str]) -> Ite
 
     def hold() -> None:
         with database.connect() as other:
-            index_corpus(other, corpus, Held(32), schema)
+            index_corpus(other, corpus, HASH_32, schema, embedder=Held(32))
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -502,7 +509,7 @@ def test_who_waits_for_another_process_says_so_and_can_be_cancelled(
         index_corpus(
             session,
             corpus,
-            HashEmbedder(32),
+            HASH_32,
             busy[0],
             progress=heard.append,
             cancelled=lambda: len(heard) >= 2,
@@ -515,7 +522,7 @@ def test_other_schemas_need_not_wait(
 ) -> None:
     assert not busy[1].is_set()
     heard: list[Progress] = []
-    index_corpus(session, corpus, HashEmbedder(32), new_schema(), progress=heard.append)
+    index_corpus(session, corpus, HASH_32, new_schema(), progress=heard.append)
     assert not any(p.waiting for p in heard)
 
 
@@ -532,7 +539,7 @@ def test_who_waited_indexes_the_files_as_they_are_then(
             write(corpus, "beta", "second")
             go_on.set()
 
-    report = index_corpus(session, corpus, HashEmbedder(32), schema, progress=changed_meanwhile)
+    report = index_corpus(session, corpus, HASH_32, schema, progress=changed_meanwhile)
     assert report.indexed == ("beta",)
     assert content(session, schema) == clean(corpus)
 
@@ -542,32 +549,34 @@ def test_who_waited_indexes_the_files_as_they_are_then(
 
 def test_the_schema_is_named_after_folder_chunker_and_embedder(corpus: Path, tmp_path_factory: Any) -> None:
     other = tmp_path_factory.mktemp("other")
-    names = {
-        schema_name(corpus, HashEmbedder()),
-        schema_name(other, HashEmbedder()),
-        schema_name(corpus, HashEmbedder(8)),
-        schema_name(corpus, HashEmbedder(), max_chars=800),
-        schema_name(corpus, HashEmbedder(), overlap=0),
-    }
-    assert len(names) == 5
+    usual = PipelineConfig().indexing
+    others = [
+        replace(usual, embedder=HashEmbedding(8)),
+        replace(usual, embedder=ModelEmbedding("a")),
+        replace(usual, chunker=MarkdownChunker(800)),
+        replace(usual, chunker=MarkdownChunker(overlap=0)),
+        replace(usual, contextual_headers=True),
+    ]
+    names = {schema_name(corpus, usual), schema_name(other, usual), *(schema_name(corpus, one) for one in others)}
+    assert len(names) == 7
     assert all(name.startswith("lab_") and name.isidentifier() and len(name) < 64 for name in names)
 
 
 def test_the_same_folder_has_the_same_schema_however_it_is_written(
     corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = schema_name(corpus, HashEmbedder(), max_chars=1200, overlap=1)
+    expected = schema_name(corpus, PipelineConfig().indexing)
     monkeypatch.chdir(corpus.parent)
     (corpus.parent / f"{corpus.name}-link").symlink_to(corpus)
     for way in (str(corpus), corpus.name, f"./{corpus.name}/", f"{corpus}/docs/..", f"{corpus.name}-link"):
-        assert schema_name(way, HashEmbedder()) == expected
+        assert schema_name(way, PipelineConfig().indexing) == expected
 
 
 def test_indexing_the_bundled_corpus_takes_seconds(
     session: Connection, corpus_dir: Path, new_schema: Callable[[], str]
 ) -> None:
     schema, began = new_schema(), time.monotonic()
-    report = index_corpus(session, corpus_dir, HashEmbedder(), schema)
+    report = index_corpus(session, corpus_dir, PipelineConfig().indexing, schema)
     assert time.monotonic() - began < 20
     assert report.faults == ()
     assert [row[:6] for row in content(session, schema)] == expected_content(corpus_dir)

@@ -14,7 +14,6 @@ from retrieval_lab import Lab
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import EnvironmentMissing, FaultyInput, InputError, LabError
-from retrieval_lab.fate import StageRank, fate
 from retrieval_lab.rerank import LexicalReranker, pipeline
 
 QUESTION = "How many milliseconds does reranking 40 pairs take?"
@@ -34,20 +33,22 @@ def test_a_trace_ends_in_what_the_pipeline_returns(lab: Lab, database: Database)
 
 def test_the_fate_of_a_passage_is_its_rank_at_every_stage(lab: Lab) -> None:
     query = next(query for query in lab.golden if query.query_id == "q08")
-    made = lab.trace(query.query)
-    assert fate(made, lab.relevant(query)) == (
-        StageRank("vector", 4, 50),
-        StageRank("text", 4, 50),
-        StageRank("fused", 1, 50),
-        StageRank("reranked", 14, 50),
-        StageRank("final", None, 10),
-    )
+    fate = lab.trace(query).fate()
+    assert {stage: (place.rank, place.listed) for stage, place in fate.items()} == {
+        "vector": (4, True),
+        "text": (4, True),
+        "fused": (1, True),
+        "reranked": (14, True),
+        "final": (None, False),
+    }
 
 
 def test_a_passage_beyond_the_pool_is_in_no_later_stage(lab: Lab) -> None:
     made = lab.trace(QUESTION)
-    beyond = made.fused[len(made.reranked)].chunk_id
-    assert [entry.rank for entry in fate(made, {beyond})[2:]] == [None, None, None]
+    beyond = made.fused[len(made.reranked)]
+    places = made.ranks_of(beyond.chunk_id)
+    assert (places["fused"].rank, places["fused"].listed) == (beyond.rank, False)
+    assert [places[stage].rank for stage in ("reranked", "final")] == [None, None]
 
 
 def test_matched_words_include_stemmed_forms_and_no_stop_words(lab: Lab) -> None:
@@ -82,12 +83,11 @@ def test_a_folder_that_is_no_corpus_is_refused_with_its_name(tmp_path: Path) -> 
 def test_a_running_question_can_be_cancelled_and_the_next_one_is_answered(lab: Lab) -> None:
     """A backend that sleeps under the question's lock stands for a slow query."""
     lab.trace(QUESTION)
-    assert lab._conn is not None
     failures: list[BaseException] = []
 
     def slow() -> None:
         try:
-            lab._ask(lambda conn: conn.execute("SELECT pg_sleep(30)"))
+            lab._questions.ask(lambda conn: conn.execute("SELECT pg_sleep(30)"))
         except psycopg.errors.QueryCanceled as error:
             failures.append(error)
 
@@ -115,9 +115,8 @@ def test_when_the_connection_dies_the_error_says_so_and_the_next_question_reconn
     lab: Lab, database: Database
 ) -> None:
     lab.trace(QUESTION)
-    assert lab._conn is not None
     with database.connect() as conn:
-        conn.execute("SELECT pg_terminate_backend(%s)", (lab._conn.info.backend_pid,))
+        conn.execute("SELECT pg_terminate_backend(%s)", (lab._questions._conn.info.backend_pid,))
     with pytest.raises(EnvironmentMissing, match="ask again to reconnect"):
         lab.trace(QUESTION)
     assert len(lab.trace(QUESTION).final) == 10
@@ -129,8 +128,8 @@ def test_cancelling_when_the_server_does_not_answer_does_nothing(lab: Lab, monke
     def no_answer(*_: object, **__: object) -> None:
         raise psycopg.errors.CancellationTimeout("nobody there")
 
-    monkeypatch.setattr(type(lab._conn), "cancel_safe", no_answer)
-    with lab._turn:
+    monkeypatch.setattr(type(lab._questions._conn), "cancel_safe", no_answer)
+    with lab._questions._turn:
         lab.cancel()
 
 

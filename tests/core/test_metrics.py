@@ -22,6 +22,7 @@ from retrieval_lab.hybrid import search, text_search, vector_search
 from retrieval_lab.metrics import (
     evaluate,
     evaluate_queries,
+    labels,
     mrr,
     ndcg_at_k,
     precision_at_k,
@@ -29,7 +30,7 @@ from retrieval_lab.metrics import (
     relevant,
     report,
 )
-from retrieval_lab.rerank import LexicalReranker, Reranker, pipeline
+from retrieval_lab.rerank import LexicalReranker, Reranker, default_pipeline, pipeline
 from retrieval_lab.types import Chunk, GoldenQuery, Ranked
 from tests.core import reference
 
@@ -328,9 +329,10 @@ def test_a_miss_knows_its_rank_in_the_whole_reranked_pool(
     stored: Connection, corpus_chunks: list[Chunk], golden: list[GoldenQuery]
 ) -> None:
     some = golden[::3]
-    results = list(evaluate_queries(stored, HashEmbedder(), LexicalReranker(), some, k=3))
+    pipeline = default_pipeline(stored, HashEmbedder(), LexicalReranker(), top_k=3)
+    results = list(evaluate_queries(pipeline, labels(stored, some)))
     assert [result.query for result in results] == some
-    assert any(result.final_rank is None and result.best_rank is not None for result in results)
+    assert any(result.ranks["final"] is None and result.ranks["reranked"] is not None for result in results)
     for result in results:
         wanted = reference.chunks_with(corpus_chunks, result.query.doc_id, result.query.anchor)
         pool = [row.chunk_id for row in search(stored, HashEmbedder(), result.query.query, 50, 50)]
@@ -339,7 +341,7 @@ def test_a_miss_knows_its_rank_in_the_whole_reranked_pool(
         order = sorted(range(len(pool)), key=lambda i, scores=scores: -round(scores[i], 9))  # type: ignore[misc]
         ranks = [rank for rank, i in enumerate(order, start=1) if pool[i] in wanted]
         assert result.relevant_ids == wanted
-        assert result.best_rank == min(ranks, default=None)
+        assert result.ranks["reranked"] == min(ranks, default=None)
 
 
 # --- report --------------------------------------------------------------------------------------------------------

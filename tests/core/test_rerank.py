@@ -20,7 +20,7 @@ from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.extras import MissingExtra
 from retrieval_lab.hybrid import search, text_search, vector_search
-from retrieval_lab.rerank import CrossEncoderReranker, LexicalReranker, fetch, pipeline, stages
+from retrieval_lab.rerank import CrossEncoderReranker, LexicalReranker, default_pipeline, fetch, pipeline
 from retrieval_lab.types import Chunk, Ranked
 from tests.core import reference
 
@@ -375,7 +375,7 @@ def test_settings_that_make_no_sense_are_refused(stored: Connection, settings: d
 
 def test_stages_keep_what_the_pipeline_throws_away(stored: Connection) -> None:
     embedder, query = HashEmbedder(), QUERIES[0]
-    made = stages(stored, embedder, LexicalReranker(), query)
+    made = default_pipeline(stored, embedder, LexicalReranker()).run(query)
     assert list(made.lists) == ["vector", "text"]
     assert list(made.lists["vector"]) == vector_search(stored, embedder, query)
     assert list(made.lists["text"]) == text_search(stored, query)

@@ -17,7 +17,7 @@ from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import InputError
 from retrieval_lab.hybrid import search, text_search, vector_search
-from retrieval_lab.rerank import stages
+from retrieval_lab.rerank import default_pipeline
 from retrieval_lab.store import Schema, upsert
 from retrieval_lab.textquery import parse, split
 from retrieval_lab.types import Chunk
@@ -266,7 +266,7 @@ def test_trap_1_a_dash_excludes_only_where_websearch_says_so_and_the_trace_shows
     stored: Connection, query: str, excluded: list[str]
 ) -> None:
     assert list(parse(stored, query).excluded) == excluded
-    notes = " ".join(stages(stored, HashEmbedder(), None, query).notes)
+    notes = " ".join(default_pipeline(stored, HashEmbedder(), None).run(query).notes)
     assert all(term.strip("'") in notes for term in excluded)
     assert ("exclu" in notes) == bool(excluded)
 
@@ -337,7 +337,7 @@ def test_trap_12_stop_words_and_symbols_alone_find_nothing_and_the_trace_says_wh
     stored: Connection, query: str
 ) -> None:
     assert text_search(stored, query) == []
-    assert any("stop words" in note for note in stages(stored, HashEmbedder(), None, query).notes)
+    assert any("stop words" in note for note in default_pipeline(stored, HashEmbedder(), None).run(query).notes)
 
 
 def test_trap_12_the_vector_side_goes_on_without_full_text(stored: Connection) -> None:
@@ -391,7 +391,7 @@ def test_hyphens_that_postgres_refuses_degrade_to_the_words_and_are_told(
     with caplog.at_level(logging.WARNING):
         assert text_search(stored, query) == text_search(stored, "ranking") != []
     assert caplog.records
-    assert stages(stored, HashEmbedder(), None, query).notes
+    assert default_pipeline(stored, HashEmbedder(), None).run(query).notes
     assert vector_search(stored, HashEmbedder(), query) == vector_search(stored, HashEmbedder(), "ranking")
 
 
@@ -436,14 +436,14 @@ def test_a_paragraph_of_thousands_of_distinct_words_is_answered_in_time(
     began = time.monotonic()
     assert text_search(stored, query)
     assert time.monotonic() - began < 5
-    assert stages(stored, HashEmbedder(), None, query).notes
+    assert default_pipeline(stored, HashEmbedder(), None).run(query).notes
 
 
 @pytest.mark.parametrize("noise", ["\x00", "\ud800", "\x00\ud800\x00"])
 def test_nul_and_lone_surrogates_are_treated_as_spaces_and_told(stored: Connection, noise: str) -> None:
     query = f"recip{noise} ranking{noise}fusion"
     assert text_search(stored, query) == text_search(stored, "recip ranking fusion") != []
-    assert stages(stored, HashEmbedder(), None, query).notes
+    assert default_pipeline(stored, HashEmbedder(), None).run(query).notes
 
 
 @pytest.mark.parametrize(

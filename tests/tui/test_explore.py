@@ -11,10 +11,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, Input, Static
 
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import EnvironmentMissing, FaultyInput
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
-from retrieval_lab.types import GoldenQuery, Stages
+from retrieval_lab.trace import Trace
+from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.answer import STAGES, movement
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.help import HelpScreen
@@ -79,7 +81,7 @@ async def test_the_anchor_is_marked_in_each_list_that_holds_it(
         await answered(pilot, golden[0].query)
         answer = app.explore.answer
         assert answer is not None
-        assert answer.wanted == {"agent-loops#002"}
+        assert answer.trace.relevant == ("agent-loops#002",)
         for stage in STAGES:
             marked = [row.chunk_id for row in ranked(app, stage).rows if row.wanted]
             assert marked == ["agent-loops#002"], stage
@@ -98,7 +100,7 @@ async def test_next_and_previous_step_through_the_golden_queries_and_wrap(
         assert "48 of 48" in shown(app, "#header")
 
 
-async def test_a_miss_says_so_with_the_depth_that_was_searched(
+async def test_a_miss_says_so_with_the_ranks_beyond_the_lists(
     app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]
 ) -> None:
     missed = next(i for i, query in enumerate(golden) if query.query_id == "q22")
@@ -107,7 +109,7 @@ async def test_a_miss_says_so_with_the_depth_that_was_searched(
         for step in range(1, missed + 1):
             await pilot.press("n")
             await answered(pilot, golden[step].query)
-        assert "vector >50 › text >50 › fused >50 › rerank >50 › final >10" in shown(app, "#fate")
+        assert "vector (246) › text (140) › fused – › rerank – › final >10" in shown(app, "#fate")
         assert "MISS" in shown(app, "#fate")
 
 
@@ -228,9 +230,10 @@ class GatedLab(Lab):
 
     gates: dict[str, threading.Event]
 
-    def trace(self, query: str) -> Stages:
-        self.gates.setdefault(query, threading.Event()).wait(10)
-        return super().trace(query)
+    def trace(self, query: str | GoldenQuery, config: PipelineConfig | None = None) -> Trace:
+        text = query.query if isinstance(query, GoldenQuery) else query
+        self.gates.setdefault(text, threading.Event()).wait(10)
+        return super().trace(query, config)
 
 
 async def test_a_newer_question_replaces_one_that_is_still_running(
@@ -300,10 +303,10 @@ async def test_a_failed_question_dims_the_last_answer_says_why_and_r_asks_again(
     failures = [EnvironmentMissing("the server is gone [/]")]
 
     class FailingOnceLab(Lab):
-        def trace(self, query: str) -> Stages:
+        def trace(self, query: str | GoldenQuery, config: PipelineConfig | None = None) -> Trace:
             if query == "leeks" and failures:
                 raise failures.pop()
-            return super().trace(query)
+            return super().trace(query, config)
 
     app = ExplorerApp(small_corpus, open_lab=FailingOnceLab.open)
     async with app.run_test(size=WIDE) as pilot:

@@ -8,10 +8,10 @@ from typing import Protocol
 
 from textual.content import Content
 
-from retrieval_lab.fate import StageRank, fate
 from retrieval_lab.highlight import Span, anchor_spans, best_window, word_spans
 from retrieval_lab.lab import Lab
-from retrieval_lab.types import Chunk, GoldenQuery, Ranked, Stages
+from retrieval_lab.trace import Trace
+from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
 from retrieval_lab_tui.display import marked, one_line, safe
 from retrieval_lab_tui.widgets.ranked_list import Row
 
@@ -62,22 +62,16 @@ class Marks:
 class Answer:
     """One traced question.
 
-    `wanted` has the ids of the chunks that hold the anchor, and `unlabelled` says why a golden query has none. `marks`
-    has the highlights of every chunk, and `lists` the rows of each list, ready to draw.
+    `marks` has the highlights of every chunk, and `lists` the rows of each list, ready to draw. `fate` is where the
+    wanted passage stands, stage by stage.
     """
 
     question: Question
-    stages: Stages
+    trace: Trace
     chunks: Mapping[str, Chunk]
-    wanted: frozenset[str]
-    unlabelled: str | None
     marks: Mapping[str, Marks]
     lists: Mapping[str, tuple[Row, ...]]
-
-    @property
-    def fate(self) -> tuple[StageRank, ...]:
-        """Where the wanted passage stands, stage by stage."""
-        return fate(self.stages, self.wanted)
+    fate: Mapping[str, Place]
 
     def passage(self, chunk_id: str) -> Content:
         """The chunk's text with its highlights."""
@@ -91,41 +85,32 @@ class Answer:
 
     def total(self, stage: str) -> int:
         """How many rows the list had before it was cut to the pool."""
-        return len(self.stages.fused) if stage == "fused" else len(self.lists[stage])
+        return len(self.trace.fused) if stage == "fused" else len(self.lists[stage])
 
 
 def ask(lab: Lab, question: Question) -> Answer:
     """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
     golden = question.golden
-    stages = lab.trace(question.query)
-    listed = dict.fromkeys(hit.chunk_id for hits in stages.lists.values() for hit in hits)
-    beyond_the_pool = [chunk_id for chunk_id in listed if chunk_id not in stages.chunks]
-    chunks = {**stages.chunks, **lab.chunks(beyond_the_pool)}
-    matched = lab.matched_words(stages, [chunk.text for chunk in chunks.values()])
-    wanted = frozenset(lab.relevant(golden)) if golden else frozenset()
-    unlabelled = lab.why_undefined(golden) if golden and not wanted else None
+    trace = lab.trace(golden or question.query)
+    listed = dict.fromkeys(hit.chunk_id for hits in trace.lists.values() for hit in hits)
+    beyond_the_pool = [chunk_id for chunk_id in listed if chunk_id not in trace.chunks]
+    chunks = {**trace.chunks, **lab.chunks(beyond_the_pool)}
+    matched = lab.matched_words(trace, [chunk.text for chunk in chunks.values()])
     anchor = golden.anchor if golden else ""
     marks = {
         chunk_id: Marks(
             tuple(word_spans(chunk.text, matched)),
-            tuple(anchor_spans(chunk.text, anchor)) if chunk_id in wanted else (),
+            tuple(anchor_spans(chunk.text, anchor)) if chunk_id in trace.relevant else (),
         )
         for chunk_id, chunk in chunks.items()
     }
-    lists = _lists(stages, chunks, wanted, marks)
-    return Answer(question, stages, chunks, wanted, unlabelled, marks, lists)
+    return Answer(question, trace, chunks, marks, _lists(trace, chunks, marks), trace.fate())
 
 
-def _lists(
-    stages: Stages, chunks: Mapping[str, Chunk], wanted: frozenset[str], marks: Mapping[str, Marks]
-) -> dict[str, tuple[Row, ...]]:
+def _lists(trace: Trace, chunks: Mapping[str, Chunk], marks: Mapping[str, Marks]) -> dict[str, tuple[Row, ...]]:
     """The rows of each list as the pipeline uses it: fused is cut to the pool."""
-    listed: dict[str, Sequence[_Scored]] = {
-        **stages.lists,
-        "fused": stages.fused[: len(stages.reranked)],
-        "final": stages.final,
-    }
-    fused = {row.chunk_id: row for row in stages.fused}
+    listed: dict[str, Sequence[_Scored]] = {**trace.lists, "fused": trace.pool, "final": trace.final}
+    fused = {row.chunk_id: row for row in trace.fused}
     snippets = {chunk_id: _snippet(chunk, marks[chunk_id]) for chunk_id, chunk in chunks.items()}
     return {
         stage: tuple(
@@ -136,7 +121,7 @@ def _lists(
                 detail=_detail(stage, row, fused),
                 heading=one_line(chunks[row.chunk_id].heading_path) or "(before the first heading)",
                 passage=snippets[row.chunk_id],
-                wanted=row.chunk_id in wanted,
+                wanted=row.chunk_id in trace.relevant,
             )
             for row in rows
             if row.chunk_id in chunks

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
-from retrieval_lab.fate import StageRank
-from retrieval_lab.hybrid import RRF_K
-from retrieval_lab.lab import POOL, TOP_K, Lab
-from retrieval_lab.mmr import MMR_LAMBDA
+from retrieval_lab.lab import Lab
+from retrieval_lab.types import Place
 from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.display import one_line, shorten_middle
 
@@ -53,7 +51,17 @@ def _corpus(lab: Lab | None) -> str:
 
 
 def _settings(lab: Lab) -> str:
-    settings = (lab.embedder.name, f"n {POOL}", f"rrf {RRF_K}", "lexical", f"λ {MMR_LAMBDA}", f"k {TOP_K}")
+    config = lab.config
+    diversity = () if config.mmr_lambda is None else (f"λ {config.mmr_lambda:g}",)
+    fusion = f"{config.fusion.kind} {config.fusion.k:g}"
+    settings = (
+        lab.embedder.name,
+        f"n {config.fusion.n}",
+        fusion,
+        config.reranker.kind,
+        *diversity,
+        f"k {config.top_k}",
+    )
     server = "embedded" if lab.embedded else "own server"
     return f"{' │ '.join(settings)}   {server}   "
 
@@ -68,11 +76,12 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
         return Content.styled(hint, "$text-muted")
     if answer.question.golden is None:
         return Content.styled(" no passage is marked: this question is your own", "$text-muted")
-    if answer.unlabelled is not None:
-        return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.unlabelled)}")
-    stages = answer.fate
-    journey = Content.styled(" › ", "$text-muted").join([_stage(stage) for stage in stages])
-    missed = stages[-1].rank is None
+    if answer.trace.unlabelled is not None:
+        return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.trace.unlabelled)}")
+    top_k = answer.trace.config.top_k
+    stages = [_stage(stage, place, top_k) for stage, place in answer.fate.items()]
+    journey = Content.styled(" › ", "$text-muted").join(stages)
+    missed = not answer.fate["final"].listed
     verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
     room = width - journey.cell_length - verdict.cell_length - 6
     return Content.assemble(" ", verdict, (" ● ", "bold $success"), _wanted(answer, room), "  ", journey)
@@ -80,7 +89,7 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
 
 def _wanted(answer: Answer, room: int) -> Content:
     """The wanted chunk's id, with the anchor when there is room for it."""
-    ids = sorted(answer.wanted)
+    ids = answer.trace.relevant
     name = one_line(ids[0]) + (f" +{len(ids) - 1}" if len(ids) > 1 else "")
     anchor = answer.question.golden.anchor if answer.question.golden else ""
     if room < _ID_WIDTH + 20 or not anchor:
@@ -89,11 +98,13 @@ def _wanted(answer: Answer, room: int) -> Content:
     return Content.assemble((shorten_middle(name, 40), "bold"), shown).truncate(room, ellipsis=True)
 
 
-def _stage(stage: StageRank) -> Content:
-    label = f"{_STAGE_LABELS.get(stage.stage, stage.stage)} "
-    if stage.rank is None:
-        return Content.assemble((label, "$text-muted"), (f">{stage.depth}", "bold $error"))
-    return Content.assemble((label, "$text-muted"), (str(stage.rank), "bold"))
+def _stage(stage: str, place: Place, top_k: int) -> Content:
+    """The stage with the rank of the wanted passage; in brackets where its list does not reach so far."""
+    label = f"{_STAGE_LABELS.get(stage, stage)} "
+    if place.listed:
+        return Content.assemble((label, "$text-muted"), (str(place.rank), "bold"))
+    unlisted = "–" if place.rank is None else f"({place.rank})"
+    return Content.assemble((label, "$text-muted"), (f">{top_k}" if stage == "final" else unlisted, "bold $error"))
 
 
 def tabs_line(lists: Sequence[tuple[str, str, str]], ranks: Mapping[str, int | None], active: str) -> Content:

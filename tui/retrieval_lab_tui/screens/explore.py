@@ -213,7 +213,7 @@ class ExploreScreen(Screen[None]):
         header = header_line(self._lab, self._question, asking=asking, problems=len(self.problems), width=width)
         self.query_one("#header", Static).update(header)
         self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, width))
-        notes = self.answer.stages.notes if self.answer is not None and self._is_answered else ()
+        notes = self.answer.trace.notes if self.answer is not None and self._is_answered else ()
         self.query_one("#notes", Static).update(Content(" " + " · ".join(one_line(note) for note in notes)))
         self.query_one("#notes", Static).display = bool(notes)
         self.query_one("#results").set_class(self._trouble is not None, "stale")
@@ -221,5 +221,5 @@ class ExploreScreen(Screen[None]):
 
     def _show_tabs(self) -> None:
         ranks = {stage: self._list(stage).wanted_rank for stage in STAGES}
-        wanted = self.answer is not None and bool(self.answer.wanted)
+        wanted = self.answer is not None and bool(self.answer.trace.relevant)
         self.query_one("#tabs", Static).update(tabs_line(_LISTS, ranks if wanted else {}, self.active))

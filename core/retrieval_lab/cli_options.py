@@ -1,0 +1,83 @@
+"""What the commands share: their options, opening a corpus with progress on stderr, and printing JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from retrieval_lab.errors import FaultyInput
+from retrieval_lab.paths import bundled_corpus
+
+if TYPE_CHECKING:
+    from retrieval_lab.config_file import EffectiveConfig
+    from retrieval_lab.lab import Lab
+
+_CORPUS_HELP = "Folder with docs/, stories/ and golden.yaml; by default the bundled one."
+
+CorpusArgument = Annotated[Path | None, typer.Argument(help=_CORPUS_HELP, show_default=False)]
+CorpusOption = Annotated[Path | None, typer.Option("--corpus", help=_CORPUS_HELP, show_default=False)]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="A configuration file instead of the corpus's lab.yaml.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change one setting, such as top_k=20 or reranker=none; may be repeated. `config show` lists the keys.",
+    ),
+]
+DsnOption = Annotated[
+    str | None, typer.Option("--dsn", help="A PostgreSQL server; else $RETRIEVAL_LAB_DSN, else embedded.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def configured(corpus: Path | None, config: Path | None, overrides: Sequence[str] | None) -> EffectiveConfig:
+    """The configuration that a command works with. Raises InputError."""
+    from retrieval_lab.config_file import effective_config
+
+    return effective_config(corpus or bundled_corpus(), path=config, overrides=overrides or ())
+
+
+@contextmanager
+def opened_lab(
+    corpus: Path | None, config: Path | None, overrides: Sequence[str] | None, dsn: str | None
+) -> Iterator[Lab]:
+    """The corpus, indexed, with progress on stderr.
+
+    Files that were left out become an error at the end, after the command has done its work with the rest.
+    """
+    # The driver and numpy take a moment to import, which `--help` need not wait for.
+    from retrieval_lab.lab import Lab
+
+    effective = configured(corpus, config, overrides)
+    with progress_bar("indexing") as step:
+        lab = Lab.open(corpus, effective.config, dsn, progress=lambda one: step(one.done, one.total))
+    with lab:
+        yield lab
+    if lab.index.faults:
+        raise FaultyInput(lab.index.faults)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, if that is a terminal, that a call with (done, total) moves; it is gone at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout. Numbers that JSON does not have are an error of ours."""
+    typer.echo(json.dumps(document, indent=2, allow_nan=False))

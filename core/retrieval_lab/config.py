@@ -1,0 +1,117 @@
+"""One configuration describes a whole pipeline, and every command takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from retrieval_lab.config_values import given, read_with
+from retrieval_lab.errors import InputError, SettingError
+from retrieval_lab.mmr import MMR_LAMBDA
+from retrieval_lab.retrievers.base import RetrieverSettings
+from retrieval_lab.retrievers.text import TextSearch
+from retrieval_lab.retrievers.vector import VectorSearch
+from retrieval_lab.settings import (
+    Bm25Reranker,
+    ChunkerSettings,
+    EmbedderSettings,
+    FusionSettings,
+    HashEmbedding,
+    MarkdownChunker,
+    NoReranker,
+    RerankerSettings,
+    RrfFusion,
+)
+from retrieval_lab.types import EVERYTHING, Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """The part of a configuration that the stored index depends on: one corpus has an index for each value of it."""
+
+    chunker: ChunkerSettings
+    embedder: EmbedderSettings
+    contextual_headers: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineConfig:
+    """A whole pipeline, from the cut of the documents to the final list.
+
+    `contextual_headers` puts the heading path before a chunk's text where it is embedded and indexed, and nowhere else.
+    `retrievers` make their lists in this order. `mmr_lambda` weighs relevance against diversity, None leaves diversity
+    out. `top_k` is the length of the final list, `filter` what every retriever may return.
+
+    Equal configurations are equal values and hash alike. Raises SettingError when the parts do not fit each other: no
+    retriever or two of one name, no weight above 0, a lambda outside 0 to 1 or without a reranker, a `top_k` that the
+    pool cannot fill.
+    """
+
+    chunker: ChunkerSettings = field(default_factory=MarkdownChunker)
+    contextual_headers: bool = False
+    embedder: EmbedderSettings = field(default_factory=HashEmbedding)
+    retrievers: tuple[RetrieverSettings, ...] = (VectorSearch(), TextSearch())
+    fusion: FusionSettings = field(default_factory=RrfFusion)
+    reranker: RerankerSettings = field(default_factory=Bm25Reranker)
+    mmr_lambda: float | None = MMR_LAMBDA
+    top_k: int = 10
+    filter: Filter = EVERYTHING
+
+    def __post_init__(self) -> None:
+        names = [retriever.name for retriever in self.retrievers]
+        if not names:
+            raise SettingError("retrievers", "empty", "at least one")
+        if len(set(names)) < len(names):
+            raise SettingError("retrievers", ", ".join(names), "a name for each that no other has")
+        for name in names:
+            if not name.strip() or name in _STAGES:
+                raise SettingError("retrievers", repr(name), f"names that are not blank, nor {', '.join(_STAGES)}")
+        if not any(retriever.weight for retriever in self.retrievers):
+            raise SettingError("retrievers", "all of weight 0", "a weight above 0 for one of them")
+        if self.mmr_lambda is not None and not 0 <= self.mmr_lambda <= 1:
+            raise SettingError("mmr_lambda", self.mmr_lambda, "0 (diversity alone) to 1 (relevance alone), or null")
+        if self.mmr_lambda is not None and isinstance(self.reranker, NoReranker):
+            raise SettingError("mmr_lambda", self.mmr_lambda, "null, since MMR has no effect without a reranker")
+        if self.top_k < 1:
+            raise SettingError("top_k", self.top_k, "1 or more")
+        if self.top_k > self.fusion.n:
+            raise SettingError("top_k", self.top_k, f"at most {self.fusion.n}, the size of the pool (fusion.n)")
+
+    @property
+    def indexing(self) -> Indexing:
+        """What the index depends on."""
+        return Indexing(self.chunker, self.embedder, self.contextual_headers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as lab.yaml has it: text, numbers, booleans and None in nested mappings and lists."""
+        return {
+            "chunker": _to_dict(self.chunker),
+            "contextual_headers": self.contextual_headers,
+            "embedder": _to_dict(self.embedder),
+            "retrievers": {retriever.name: _to_dict(retriever) for retriever in self.retrievers},
+            "fusion": _to_dict(self.fusion),
+            "reranker": _to_dict(self.reranker),
+            "mmr_lambda": self.mmr_lambda,
+            "top_k": self.top_k,
+            "filter": {"doc_ids": list(self.filter.doc_ids)},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PipelineConfig:
+        """The configuration of nested plain values as `to_dict` writes them; what is left out has its default.
+
+        Raises InputError with everything that is wrong, a line each.
+        """
+        config, faults = read_with(cls, given(dict(data), ""))
+        if config is None:
+            raise InputError("\n".join(faults))
+        return config
+
+
+_STAGES = ("fused", "reranked", "final")
+
+
+def _to_dict(part: Any) -> dict[str, Any]:
+    settings = {entry.name: getattr(part, entry.name) for entry in fields(part) if entry.name != "name"}
+    return {"kind": part.kind, **settings}

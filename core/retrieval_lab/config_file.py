@@ -1,0 +1,220 @@
+"""Where a corpus's configuration comes from: the command line, lab.yaml, the defaults, in this order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from retrieval_lab.config import PipelineConfig
+from retrieval_lab.config_values import PARTS, Given, given, read_with
+from retrieval_lab.errors import InputError
+from retrieval_lab.paths import corpus_home
+from retrieval_lab.retrievers.registry import RETRIEVERS
+from retrieval_lab.settings import NoReranker
+
+CONFIG_FILE = "lab.yaml"
+DEFAULT = "default"
+COMMAND_LINE = "--set"
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveConfig:
+    """A configuration, the file it was read from (None when there is none), and where each value comes from.
+
+    `origins` has the dotted key of every value: `default`, `lab.yaml:3` or `--set`.
+    """
+
+    config: PipelineConfig
+    path: Path | None
+    origins: Mapping[str, str]
+
+
+def config_path(corpus: Path) -> Path:
+    """Where the configuration of a corpus lies, or would: beside it, or in the data directory if it is read-only."""
+    beside = corpus / CONFIG_FILE
+    return beside if beside.exists() else corpus_home(corpus) / CONFIG_FILE
+
+
+def effective_config(
+    corpus: Path | None, *, path: Path | None = None, overrides: Sequence[str] = ()
+) -> EffectiveConfig:
+    """The configuration of a corpus: `overrides` (`KEY=VALUE`, keys with dots) over a file over the defaults.
+
+    The file is `path`, which must exist, else the one of the corpus if there is one. A file that names `retrievers`
+    names all of them; an override changes one. Naming another kind drops the settings of the kind before. Raises
+    InputError with everything that is wrong, a line each, with the file and line or the option.
+    """
+    if path is None and corpus is not None and config_path(corpus).exists():
+        path = config_path(corpus)
+    file = Given({}, DEFAULT) if path is None else _read_file(path)
+    if not isinstance(file.value, dict):
+        raise InputError(f"{file.origin}: expected a mapping of settings, such as 'top_k: 10', found something else")
+    merged = dict(file.value)
+    merged.setdefault("retrievers", given(dict.fromkeys(_default_retrievers()), DEFAULT))
+    for override in overrides:
+        merged = _overridden(merged, *_parsed(override))
+    config, faults = read_with(PipelineConfig, Given(merged, DEFAULT))
+    if config is None:
+        raise InputError("\n".join(faults))
+    return EffectiveConfig(config, path, dict(_origins(config.to_dict(), Given(merged, DEFAULT))))
+
+
+def described(effective: EffectiveConfig) -> str:
+    """The configuration as YAML that can be saved as lab.yaml, each value with its origin in a comment."""
+    rows = list(_rows(effective.config.to_dict(), effective.origins, "", 0))
+    width = min(max(len(text) for text, _ in rows), 60)
+    return "\n".join(f"{text.ljust(width)}  # {origin}" if origin else text for text, origin in rows)
+
+
+def save_config(config: PipelineConfig, path: Path) -> None:
+    """Write the configuration as a lab.yaml, whole or not at all. Raises InputError when it cannot be written."""
+    text = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+def _read_file(path: Path) -> Given:
+    loader = None
+    try:
+        loader = yaml.SafeLoader(path.read_bytes().decode("utf-8-sig"))
+        root = loader.get_single_node()
+        return Given({}, f"{path}:1") if root is None else _from_node(loader, root, path, ())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise InputError(f"{path}:{mark.line + 1 if mark else 1}: not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _from_node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: tuple[yaml.Node, ...]) -> Given:
+    origin = f"{path}:{node.start_mark.line + 1}"
+    if node in inside:
+        raise InputError(f"{origin}: an alias to what it stands in")
+    if isinstance(node, yaml.SequenceNode):
+        return Given([_from_node(loader, item, path, (*inside, node)) for item in node.value], origin)
+    if not isinstance(node, yaml.MappingNode):
+        return Given(loader.construct_object(node), origin)
+    entries: dict[str, Given] = {}
+    for key_node, value_node in node.value:
+        key = str(key_node.value)
+        if key in entries:
+            raise InputError(f"{path}:{key_node.start_mark.line + 1}: {key} is repeated")
+        value = _from_node(loader, value_node, path, (*inside, node))
+        # The line of the key: a mapping's own line is that of its first entry.
+        entries[key] = Given(value.value, f"{path}:{key_node.start_mark.line + 1}")
+    return Given(entries, origin)
+
+
+# --- the command line ----------------------------------------------------------------------------------------------
+
+
+def _parsed(override: str) -> tuple[list[str], Given]:
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"{COMMAND_LINE} {override!r}: expected KEY=VALUE, such as top_k=20 or reranker.kind=none")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"{COMMAND_LINE} {override!r}: the value is not YAML; put it in quotes") from error
+    return key.strip().split("."), given(value, COMMAND_LINE)
+
+
+def _overridden(values: Mapping[str, Given], keys: Sequence[str], value: Given) -> dict[str, Given]:
+    """The values with one of them replaced."""
+    first, *rest = keys
+    merged = dict(values)
+    if first == "retrievers" and rest:
+        retrievers = merged[first].value if isinstance(merged[first].value, dict) else {}
+        name, *inner = rest
+        if (
+            name not in retrievers
+            and name not in RETRIEVERS
+            and inner != ["kind"]
+            and not isinstance(value.value, dict)
+        ):
+            raise InputError(
+                f"{COMMAND_LINE}: {'.'.join(keys)}: no retriever has this name; there are {', '.join(retrievers)}"
+            )
+        entry = _changed(retrievers.get(name), inner, value, usual=name)
+        merged[first] = Given({**retrievers, name: entry}, COMMAND_LINE)
+    elif first in PARTS:
+        merged[first] = _changed(merged.get(first), rest, value, usual=PARTS[first][1])
+        if first == "reranker" and _kind(merged[first], "") == NoReranker.kind:
+            merged.pop("mmr_lambda", None)  # what it was for is gone; an override of its own that follows counts
+    elif rest and isinstance(old := merged.get(first, Given({}, COMMAND_LINE)).value, dict):
+        merged[first] = Given(_overridden(old, rest, value), COMMAND_LINE)
+    else:
+        merged[first] = value if not rest else given({rest[0]: value.value}, COMMAND_LINE)
+    return merged
+
+
+def _changed(old: Given | None, keys: Sequence[str], value: Given, *, usual: str) -> Given:
+    """A part with one setting replaced, or all of it when no key is left; another kind begins anew."""
+    before = _as_mapping(old)
+    if len(keys) > 1:
+        return Given({**before, ".".join(keys): value}, COMMAND_LINE)  # no setting has parts: the reader says so
+    change = {keys[0]: value} if keys else _as_mapping(value)
+    kind = change.get("kind")
+    if kind is not None and kind.value != _kind(Given(before, COMMAND_LINE), usual):
+        before = {}
+    return Given({**before, **change}, COMMAND_LINE)
+
+
+def _as_mapping(part: Given | None) -> dict[str, Given]:
+    if part is None or part.value is None:
+        return {}
+    return dict(part.value) if isinstance(part.value, dict) else {"kind": part}
+
+
+def _kind(part: Given, usual: str) -> Any:
+    kind = _as_mapping(part).get("kind")
+    return usual if kind is None else kind.value
+
+
+# --- showing -------------------------------------------------------------------------------------------------------
+
+
+def _origins(value: Any, at: Given | None, key: str = "") -> Iterator[tuple[str, str]]:
+    if not isinstance(value, dict):
+        yield key, DEFAULT if at is None else at.origin
+        return
+    known = {} if at is None else _as_mapping(at)
+    for name, inner in value.items():
+        yield from _origins(inner, known.get(name), f"{key}.{name}" if key else name)
+
+
+def _rows(value: Mapping[str, Any], origins: Mapping[str, str], key: str, depth: int) -> Iterator[tuple[str, str]]:
+    for name, inner in value.items():
+        path = f"{key}.{name}" if key else name
+        if isinstance(inner, dict):
+            yield f"{'  ' * depth}{name}:", ""
+            yield from _rows(inner, origins, path, depth + 1)
+        else:
+            text = yaml.safe_dump(inner, default_flow_style=True, allow_unicode=True, width=10**6)
+            value_text = text.removesuffix("...\n").strip()  # the mark after a document that is one scalar
+            yield f"{'  ' * depth}{name}: {value_text}", origins[path]
+
+
+def _default_retrievers() -> list[str]:
+    return [retriever.name for retriever in PipelineConfig().retrievers]

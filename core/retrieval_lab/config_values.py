@@ -1,0 +1,255 @@
+"""From nested plain values, as YAML and JSON have them, to the typed parts of a configuration.
+
+Every value knows where it was written, so that each fault can say so, and all faults are found at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from retrieval_lab.errors import SettingError
+from retrieval_lab.retrievers.base import RetrieverSettings
+from retrieval_lab.retrievers.registry import RETRIEVERS
+from retrieval_lab.settings import (
+    CHUNKERS,
+    EMBEDDERS,
+    FUSIONS,
+    RERANKERS,
+    Bm25Reranker,
+    HashEmbedding,
+    MarkdownChunker,
+    NoReranker,
+    RrfFusion,
+)
+from retrieval_lab.types import Filter
+
+T = TypeVar("T")
+
+PARTS: Mapping[str, tuple[Mapping[str, type[Any]], str]] = {
+    "chunker": (CHUNKERS, MarkdownChunker.kind),
+    "embedder": (EMBEDDERS, HashEmbedding.kind),
+    "fusion": (FUSIONS, RrfFusion.kind),
+    "reranker": (RERANKERS, Bm25Reranker.kind),
+}
+"""Each part that comes in kinds: the kinds by name, and the one that is meant when none is named."""
+
+KEYS = (
+    "chunker",
+    "contextual_headers",
+    "embedder",
+    "retrievers",
+    "fusion",
+    "reranker",
+    "mmr_lambda",
+    "top_k",
+    "filter",
+)
+
+_SHOWN_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value and where it was written, such as `lab.yaml:3`. A mapping's values and a list's items are Given too."""
+
+    value: Any
+    origin: str
+
+
+def given(value: Any, origin: str) -> Given:
+    """The plain value, with one origin for all of it."""
+    if isinstance(value, Mapping):
+        return Given({str(key): given(inner, origin) for key, inner in value.items()}, origin)
+    if isinstance(value, list | tuple):
+        return Given([given(inner, origin) for inner in value], origin)
+    return Given(value, origin)
+
+
+class Reader:
+    """Reads the parts of a configuration and collects what is wrong with them in `faults`, a line each."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def arguments(self, root: Given) -> dict[str, Any]:
+        """The arguments of a PipelineConfig; what is not given or faulty is left to the default."""
+        values = self._mapping(root, "", KEYS)
+        read: dict[str, Any] = {}
+        for key, value in values.items():
+            found = self._top(key, value)
+            if found is not None:
+                read[key] = found[0]
+        if isinstance(read.get("reranker"), NoReranker) and "mmr_lambda" not in values:
+            read["mmr_lambda"] = None  # the default is for pipelines with a reranker
+        return read
+
+    def fault(self, at: Given, key: str, message: str) -> None:
+        """Note what is wrong with the value of a key."""
+        self.faults.append(": ".join(part for part in (at.origin, key, message) if part))
+
+    def _top(self, key: str, value: Given) -> tuple[Any] | None:
+        """The value in a tuple, since None is a value too; None after a fault."""
+        if key in PARTS:
+            part = self._part(key, value)
+            return None if part is None else (part,)
+        if key == "retrievers":
+            retrievers = self._retrievers(value)
+            return None if retrievers is None else (retrievers,)
+        if key == "filter":
+            doc_ids = self._filter(value)
+            return None if doc_ids is None else (doc_ids,)
+        types: dict[str, Any] = {"contextual_headers": bool, "mmr_lambda": float | None, "top_k": int}
+        return self._scalar(key, value, types[key])
+
+    def _part(self, key: str, value: Given) -> Any:
+        kinds, usual = PARTS[key]
+        entries = self._entries(value, key)
+        if entries is None:
+            return None
+        kind = entries.pop("kind", Given(usual, value.origin))
+        if kind.value not in kinds:
+            self.fault(kind, f"{key}.kind", _unknown(kind.value, kinds, "the kinds are"))
+            return None
+        return self._settings(kinds[kind.value], entries, key, value, {})
+
+    def _retrievers(self, value: Given) -> tuple[RetrieverSettings, ...] | None:
+        if not isinstance(value.value, dict):
+            expected = f"expected a mapping of names, such as {', '.join(RETRIEVERS)}, to settings"
+            self.fault(value, "retrievers", f"{expected}, found {_shown(value.value)}")
+            return None
+        before = len(self.faults)
+        found = [self._retriever(name, entry) for name, entry in value.value.items()]
+        return tuple(one for one in found if one is not None) if len(self.faults) == before else None
+
+    def _retriever(self, name: str, value: Given) -> RetrieverSettings | None:
+        key = f"retrievers.{name}"
+        entries = self._entries(value, key)
+        if entries is None:
+            return None
+        kind = entries.pop("kind", Given(name, value.origin))
+        if kind.value not in RETRIEVERS:
+            mend = "a list of another name needs a kind" if kind.value == name else "the kinds are"
+            self.fault(kind, f"{key}.kind", _unknown(kind.value, RETRIEVERS, mend))
+            return None
+        made: RetrieverSettings | None = self._settings(RETRIEVERS[kind.value], entries, key, value, {"name": name})
+        return made
+
+    def _filter(self, value: Given) -> Filter | None:
+        entries = self._mapping(value, "filter", ("doc_ids",))
+        doc_ids = entries.get("doc_ids", Given([], value.origin))
+        if not isinstance(doc_ids.value, list):
+            self.fault(doc_ids, "filter.doc_ids", f"expected a list of document ids, found {_shown(doc_ids.value)}")
+            return None
+        found = [self._scalar("filter.doc_ids", item, str) for item in doc_ids.value]
+        return Filter(tuple(dict.fromkeys(item[0] for item in found if item is not None)))
+
+    def _entries(self, value: Given, key: str) -> dict[str, Given] | None:
+        """The settings of one part; a text alone is its kind, nothing at all is every default."""
+        if value.value is None:
+            return {}
+        if isinstance(value.value, str):
+            return {"kind": value}
+        if isinstance(value.value, dict):
+            return dict(value.value)
+        self.fault(value, key, f"expected a kind or a mapping with its settings, found {_shown(value.value)}")
+        return None
+
+    def _settings(
+        self, kind: type[T], entries: Mapping[str, Given], key: str, at: Given, known: Mapping[str, Any]
+    ) -> T | None:
+        types = get_type_hints(kind)
+        names = [entry.name for entry in fields(kind) if entry.name not in known]  # type: ignore[arg-type]
+        before = len(self.faults)
+        read = dict(known)
+        for name, value in entries.items():
+            if name not in names:
+                which = f"{kind.kind} takes" if names else f"{kind.kind} takes no settings"  # type: ignore[attr-defined]
+                self.fault(value, f"{key}.{name}", _unknown_key(name, names, which))
+            elif (scalar := self._scalar(f"{key}.{name}", value, types[name])) is not None:
+                read[name] = scalar[0]
+        if len(self.faults) > before:
+            return None
+        try:
+            return kind(**read)
+        except SettingError as error:
+            self.fault(entries.get(error.key, at), key, str(error))
+            return None
+
+    def _mapping(self, value: Given, key: str, names: Iterable[str]) -> dict[str, Given]:
+        """The values of the known keys; each unknown one is a fault."""
+        if value.value is None:
+            return {}
+        if not isinstance(value.value, dict):
+            self.fault(value, key, f"expected a mapping with {', '.join(names)}, found {_shown(value.value)}")
+            return {}
+        for name, inner in value.value.items():
+            if name not in names:
+                self.fault(inner, f"{key}.{name}" if key else name, _unknown_key(name, list(names), "the keys are"))
+        return {name: inner for name, inner in value.value.items() if name in names}
+
+    def _scalar(self, key: str, value: Given, expected: Any) -> tuple[Any] | None:
+        for kind in get_args(expected) if get_origin(expected) not in (None, Literal) else (expected,):
+            if (read := _as_kind(value.value, kind)) is not None:
+                return read
+        self.fault(value, key, f"expected {_described(expected)}, found {_shown(value.value)}")
+        return None
+
+
+def _as_kind(value: Any, kind: Any) -> tuple[Any] | None:
+    if get_origin(kind) is Literal:
+        return (value,) if value in get_args(kind) else None
+    if kind in (int, float):
+        allowed = int if kind is int else int | float
+        return (value,) if isinstance(value, allowed) and not isinstance(value, bool) else None
+    if kind is type(None):
+        return (None,) if value is None else None
+    return (value,) if isinstance(value, kind) else None
+
+
+_NAMES: Mapping[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def _described(expected: Any) -> str:
+    if get_origin(expected) is Literal:
+        return " or ".join(get_args(expected))
+    if expected in _NAMES:
+        return _NAMES[expected]
+    return " or ".join("null" if kind is type(None) else _NAMES[kind] for kind in get_args(expected))
+
+
+def _unknown_key(name: str, names: list[str], which: str) -> str:
+    return f"unknown key; {which}{' ' if names else ''}{', '.join(names)}{_perhaps(name, names)}"
+
+
+def _unknown(value: Any, possible: Iterable[str], which: str) -> str:
+    names = list(possible)
+    return f"unknown kind {_shown(value)}; {which}: {', '.join(names)}{_perhaps(str(value), names)}"
+
+
+def _perhaps(name: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return "nothing" if value is None else repr(value)[:_SHOWN_CHARS]
+
+
+def read_with(build: Callable[..., T], root: Given) -> tuple[T | None, tuple[str, ...]]:
+    """What `build` makes of the arguments that `root` gives, or None, and what is wrong, a line each."""
+    reader = Reader()
+    arguments = reader.arguments(root)
+    if not reader.faults:
+        try:
+            return build(**arguments), ()
+        except SettingError as error:
+            at = root.value.get(error.key, root) if isinstance(root.value, dict) else root
+            reader.fault(at, "", str(error))
+    return None, tuple(reader.faults)

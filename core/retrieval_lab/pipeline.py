@@ -1,0 +1,119 @@
+"""The pipeline: retrievers, fusion, reranking, diversity. It exists once; every call, plain or traced, runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from retrieval_lab.embed import QueryVectors, Vectors
+from retrieval_lab.errors import InputError
+from retrieval_lab.hybrid import RRF_K, rrf
+from retrieval_lab.mmr import mmr
+from retrieval_lab.rerankers import Reranker
+from retrieval_lab.retrievers.base import Found, Retriever, Traceable
+from retrieval_lab.types import EVERYTHING, Chunk, Filter, Hit, Ranked, Search, Stages, TextQuery
+
+Stored = Mapping[str, tuple[Chunk, Vectors]]
+Fusion = Callable[[Sequence[Sequence[Hit]], Sequence[float]], list[Ranked]]
+
+
+def reciprocal_rank(lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[Ranked]:
+    """`hybrid.rrf` with its default k."""
+    return rrf(lists, RRF_K, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One retriever of a pipeline, the depth of its list and its weight in fusion."""
+
+    retriever: Retriever
+    n: int
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pipeline over one connection, ready to run.
+
+    The first `n` of the fused list are fetched by `fetch` and, with a reranker, put into its order. `mmr_lambda` None
+    leaves out MMR. The first `top_k` are final.
+    """
+
+    legs: tuple[Leg, ...]
+    fetch: Callable[[Sequence[str]], Stored]
+    vectors: QueryVectors
+    reranker: Reranker | None
+    n: int
+    top_k: int
+    mmr_lambda: float | None
+    fusion: Fusion = reciprocal_rank
+    filter: Filter = EVERYTHING
+
+    def run(self, query: str, *, explain: bool = False) -> Stages:
+        """Every stage of one query. `explain` keeps the server's plans and the stop words, too.
+
+        Raises InputError for negative counts and a lambda outside 0 to 1.
+        """
+        for count in (self.n, self.top_k):
+            if count < 0:
+                raise InputError(f"{count} results were asked for; expected 0 or more")
+        timings: dict[str, float] = {}
+        found: dict[str, Found] = {}
+        for leg in self.legs:
+            with _timed(timings, leg.retriever.name):
+                found[leg.retriever.name] = _find(leg, query, self.filter, explain)
+        with _timed(timings, "fusion"):
+            fused = self.fusion([one.hits for one in found.values()], [leg.weight for leg in self.legs])
+        with _timed(timings, "fetch"):
+            stored = self.fetch([row.chunk_id for row in fused[: self.n]])
+            # A chunk may be deleted between two statements.
+            pool = [row for row in fused[: self.n] if row.chunk_id in stored]
+        with _timed(timings, "rerank"):
+            reranked = pool if self.reranker is None else _reranked(self.reranker, query, pool, stored)
+        with _timed(timings, "mmr"):
+            final = self._diversified(query, reranked, stored)
+        return Stages(
+            query=query,
+            parsed=next((one.parsed for one in found.values() if one.parsed is not None), TextQuery()),
+            lists={name: one.hits for name, one in found.items()},
+            searches={leg.retriever.name: Search(leg.n, found[leg.retriever.name].plan) for leg in self.legs},
+            fused=tuple(fused),
+            reranked=tuple(reranked),
+            final=tuple(final),
+            chunks={chunk_id: chunk for chunk_id, (chunk, _) in stored.items()},
+            notes=tuple(note for one in found.values() for note in one.notes),
+            timings=timings,
+        )
+
+    def _diversified(self, query: str, reranked: Sequence[Ranked], stored: Stored) -> Sequence[Ranked]:
+        if self.mmr_lambda is None:
+            return reranked[: self.top_k]
+        vectors = {chunk_id: vector for chunk_id, (_, vector) in stored.items()}
+        query_vector = self.vectors.of(query)
+        if query_vector is None:
+            query_vector = np.zeros(self.vectors.dims, dtype=np.float32)
+        return mmr(query_vector, reranked, vectors, lam=self.mmr_lambda, top_k=self.top_k)
+
+
+def _find(leg: Leg, query: str, filter: Filter, explain: bool) -> Found:
+    if isinstance(leg.retriever, Traceable):
+        return leg.retriever.find(query, leg.n, filter, explain=explain)
+    return Found(tuple(leg.retriever.search(query, leg.n, filter)))
+
+
+def _reranked(reranker: Reranker, query: str, pool: Sequence[Ranked], stored: Stored) -> list[Ranked]:
+    """The whole pool in the reranker's order, with the ranks that fusion gave."""
+    ranks = {row.chunk_id: row.ranks for row in pool}
+    chunks = [stored[row.chunk_id][0] for row in pool]
+    return [replace(row, ranks=ranks[row.chunk_id]) for row in reranker.rerank(query, chunks, len(chunks))]
+
+
+@contextmanager
+def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
+    began = perf_counter()
+    yield
+    timings[stage] = perf_counter() - began

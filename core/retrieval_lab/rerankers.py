@@ -1,0 +1,84 @@
+"""Rerankers: BM25 over the candidates, and a cross-encoder."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from retrieval_lab.errors import InputError
+from retrieval_lab.models import load_model, model_cache_dir
+from retrieval_lab.text import sendable, words
+from retrieval_lab.types import Chunk, Ranked
+
+BM25_K1 = 1.2
+BM25_B = 0.75
+
+
+class Reranker(Protocol):
+    """Anything that puts chunks into a new order for a query."""
+
+    def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
+        """The best top_k of the chunks, ranks from 1, `ranks` empty."""
+
+
+class LexicalReranker:
+    """BM25 with statistics of the candidates alone: needs no model, rewards rare words of the query.
+
+    Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with idf
+    `ln(1 + (N - df + 0.5) / (df + 0.5))`, which is never negative.
+    """
+
+    def __init__(self, k1: float = BM25_K1, b: float = BM25_B) -> None:
+        """Raises InputError when k1 is negative or b lies outside 0 to 1."""
+        if k1 < 0 or not 0 <= b <= 1:
+            raise InputError(f"BM25 k1 is {k1} and b is {b}; expected k1 of 0 or more and b from 0 to 1")
+        self.k1 = k1
+        self.b = b
+
+    def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
+        """The best top_k of the chunks by BM25, ties in the order given."""
+        terms = list(dict.fromkeys(words(query)))
+        counts = [Counter(words(chunk.text)) for chunk in chunks]
+        lengths = [count.total() for count in counts]
+        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
+        found_in = {term: sum(term in count for count in counts) for term in terms}
+        idf = {term: math.log(1 + (len(chunks) - df + 0.5) / (df + 0.5)) for term, df in found_in.items()}
+        scores = []  # fsum, so that chunks with equal terms of the sum tie, in whatever order the terms come
+        for count, length in zip(counts, lengths, strict=True):
+            norm = self.k1 * (1 - self.b + self.b * length / average)
+            held = ((idf[term], count[term]) for term in terms if term in count)
+            scores.append(math.fsum(weight * tf * (self.k1 + 1) / (tf + norm) for weight, tf in held))
+        return _ranked(chunks, scores, top_k)
+
+
+class CrossEncoderReranker:
+    """A cross-encoder through fastembed (extra `models`), loaded when it first ranks a non-empty list."""
+
+    def __init__(self, model: str = "Xenova/ms-marco-MiniLM-L-6-v2", cache_dir: str | Path | None = None) -> None:
+        """`cache_dir` is where the model's files lie: by default $FASTEMBED_CACHE_PATH, else ~/.cache/fastembed."""
+        self.model = model
+        self.cache_dir = model_cache_dir(cache_dir)
+        self._model: Any = None
+
+    def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
+        """The best top_k of the chunks by the model's score (a logit), ties in the order given.
+
+        Raises as `models.load_model` does.
+        """
+        if not chunks:
+            return []
+        if self._model is None:
+            self._model = load_model("fastembed.rerank.cross_encoder", "TextCrossEncoder", self.model, self.cache_dir)
+        texts = [chunk.text for chunk in chunks]
+        scores = [float(score) for score in self._model.rerank(sendable(query)[0], texts)]
+        return _ranked(chunks, scores, top_k)
+
+
+def _ranked(chunks: Sequence[Chunk], scores: Sequence[float], top_k: int) -> list[Ranked]:
+    if top_k < 0:
+        raise InputError(f"{top_k} results were asked for; expected 0 or more")
+    order = sorted(range(len(chunks)), key=lambda row: -scores[row])[:top_k]
+    return [Ranked(chunks[row].chunk_id, scores[row], rank, ()) for rank, row in enumerate(order, start=1)]

@@ -1,0 +1,1 @@
+"""The retrievers: each in a module of its own, named in `registry`."""

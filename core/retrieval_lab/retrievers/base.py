@@ -1,0 +1,96 @@
+"""What a retriever is, and what it is made of.
+
+A retriever needs a `name` and `search`, no more. One that can tell more about itself is also `Traceable`: a trace then
+shows how it read the query, how the server answered, and where any chunk stands on it.
+
+To add one: a module here with its settings (a subclass of `RetrieverSettings`) and its class, and a line in `registry`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from psycopg import Connection
+
+from retrieval_lab.embed import QueryVectors
+from retrieval_lab.errors import SettingError
+from retrieval_lab.store import CHUNKS, Table
+from retrieval_lab.types import EVERYTHING, Filter, Hit, Place, TextQuery
+
+_NAME = re.compile(r"[\w-]{1,40}")
+
+
+class Retriever(Protocol):
+    """Anything that finds chunks for a query."""
+
+    @property
+    def name(self) -> str:
+        """The name of its list."""
+
+    def search(self, query: str, n: int, filter: Filter = EVERYTHING) -> list[Hit]:
+        """At most n chunks that the filter lets through, best first, ranks from 1, equal scores by chunk_id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A retriever's list with what a trace keeps of how it was made.
+
+    `parsed` is the query as full-text search read it, None where that was not asked; `plan` is the server's plan, a
+    line each; `notes` says what a person should know about the list.
+    """
+
+    hits: tuple[Hit, ...]
+    parsed: TextQuery | None = None
+    plan: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """A retriever that shows how it works."""
+
+    def find(self, query: str, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
+        """What `search` finds; `explain` asks for the server's plan and for all about the reading of the query."""
+
+    def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
+        """Where each of the chunks stands in the whole corpus, or why it stands nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What retrievers are built on: a connection, the table it reads, and the vectors of queries."""
+
+    conn: Connection[Any]
+    vectors: QueryVectors
+    table: Table = CHUNKS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrieverSettings(ABC):
+    """One retriever of a pipeline: `n` is the depth of its list, `weight` what the list counts for in fusion.
+
+    `name` names the list; two lists of one pipeline have different names. Raises SettingError.
+    """
+
+    kind: ClassVar[str]
+
+    name: str
+    n: int = 50
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise SettingError("name", repr(self.name), "letters, digits, - and _, which a key with dots can hold")
+        if self.n < 1:
+            raise SettingError("n", self.n, "1 or more")
+        if not (math.isfinite(self.weight) and self.weight >= 0):
+            raise SettingError("weight", self.weight, "0 or more")
+
+    @abstractmethod
+    def build(self, surroundings: Surroundings) -> Retriever:
+        """Return the retriever. It is used by one thread, for as long as the connection is open."""

@@ -1,0 +1,67 @@
+"""Vector search over pgvector, exactly or through the HNSW index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from retrieval_lab.errors import SettingError
+from retrieval_lab.hybrid import MAX_EF_SEARCH, Scan, nearest_explained
+from retrieval_lab.places import vector_places
+from retrieval_lab.retrievers.base import Found, RetrieverSettings, Surroundings
+from retrieval_lab.store import count_embedded
+from retrieval_lab.types import EVERYTHING, Filter, Hit, Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSearch(RetrieverSettings):
+    """Chunks by cosine similarity to the query; `scan` is `exact` or `hnsw`."""
+
+    kind: ClassVar[str] = "vector"
+
+    name: str = "vector"
+    scan: Scan = "exact"
+
+    def __post_init__(self) -> None:
+        RetrieverSettings.__post_init__(self)
+        if self.scan == "hnsw" and self.n > MAX_EF_SEARCH:
+            raise SettingError(
+                "scan", "hnsw", f"exact, since an HNSW scan yields {MAX_EF_SEARCH} rows at most, not {self.n}"
+            )
+
+    def build(self, surroundings: Surroundings) -> VectorRetriever:
+        return VectorRetriever(self.name, self.scan, surroundings)
+
+
+class VectorRetriever:
+    """`hybrid.vector_search` as a retriever; `scan` None leaves the choice to the planner."""
+
+    def __init__(self, name: str, scan: Scan | None, surroundings: Surroundings) -> None:
+        self.name = name
+        self._scan = scan
+        self._on = surroundings
+
+    def search(self, query: str, n: int, filter: Filter = EVERYTHING) -> list[Hit]:
+        return list(self.find(query, n, filter).hits)
+
+    def find(self, query: str, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
+        vector = self._on.vectors.of(query)
+        if vector is None:
+            return Found((), notes=(f"{self.name}: nothing to embed in this query",))
+        hits, plan = nearest_explained(
+            self._on.conn, vector, n, scan=self._scan, table=self._on.table, filter=filter, explain=explain
+        )
+        return Found(tuple(hits), plan=plan, notes=self._missing(len(hits), n, filter))
+
+    def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
+        return vector_places(self._on.conn, self._on.vectors.of(query), chunk_ids, table=self._on.table, filter=filter)
+
+    def _missing(self, returned: int, n: int, filter: Filter) -> tuple[str, ...]:
+        """An index scan may end before its list is full: the filter and deleted rows take their toll after it."""
+        if self._scan != "hnsw" or returned == n:
+            return ()
+        expected = min(n, count_embedded(self._on.conn, table=self._on.table, filter=filter))
+        if returned >= expected:
+            return ()
+        return (f"{self.name}: the HNSW scan returned {returned} of {expected} rows; scan: exact returns them all",)

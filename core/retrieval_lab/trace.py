@@ -1,0 +1,174 @@
+"""One traced query: every stage, how it was made, and where any passage stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from retrieval_lab.config import PipelineConfig
+from retrieval_lab.errors import InputError
+from retrieval_lab.types import (
+    Chunk,
+    GoldenQuery,
+    Hit,
+    Place,
+    Ranked,
+    Search,
+    Stages,
+    TextQuery,
+)
+
+FORMAT = 1
+
+Locate = Callable[[str], Mapping[str, Place]]
+"""Finds where a chunk stands in the whole corpus, for each retriever by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace(Stages):
+    """The stages of one query under one configuration.
+
+    `golden` is the labelled query, `relevant` the ids of the chunks that hold its anchor, best first by chunk_id, and
+    `unlabelled` why there are none; all empty for a question of one's own. `beyond` is where the relevant chunks stand
+    in the whole corpus, by chunk and retriever, where a list does not hold them.
+    """
+
+    config: PipelineConfig
+    golden: GoldenQuery | None = None
+    relevant: tuple[str, ...] = ()
+    unlabelled: str | None = None
+    beyond: Mapping[str, Mapping[str, Place]] = field(default_factory=dict)
+    locate: Locate | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def pool(self) -> tuple[Ranked, ...]:
+        """The fused rows that were reranked, in the order of fusion."""
+        return tuple(row for row in self.fused[: self.config.fusion.n] if row.chunk_id in self.chunks)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The names of all stages in order: each list, then `fused`, `reranked` and `final`."""
+        return (*self.lists, "fused", "reranked", "final")
+
+    def ranks_of(self, chunk_id: str) -> dict[str, Place]:
+        """Where the chunk stands at each stage, by its name.
+
+        Beyond the end of a retriever's list the rank is that in the whole corpus, by exact scan, or there is a reason:
+        no word in common, excluded, a zero vector. What was not kept is asked of the lab that made the trace, which may
+        raise as `Lab.trace` does; a trace read from a file has no lab, and then the reason says so.
+        """
+        listed = {name: _place_in(hits, chunk_id) for name, hits in self.lists.items()}
+        beyond = self._beyond(chunk_id) if None in listed.values() else {}
+        places = {name: place or beyond[name] for name, place in listed.items()}
+        return {**places, **self._later_places(chunk_id)}
+
+    def fate(self) -> dict[str, Place]:
+        """Where the best of the relevant chunks stands at each stage; empty when none is known."""
+        found = [self.ranks_of(chunk_id) for chunk_id in self.relevant]
+        return {stage: _best(places[stage] for places in found) for stage in self.stages} if found else {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trace as JSON has it, with `"format": 1`; `from_dict` makes an equal trace of it."""
+        return {
+            "format": FORMAT,
+            "query": self.query,
+            "config": self.config.to_dict(),
+            "golden": None if self.golden is None else asdict(self.golden),
+            "relevant": list(self.relevant),
+            "unlabelled": self.unlabelled,
+            "parsed": {
+                "terms": list(self.parsed.terms),
+                "phrases": list(self.parsed.phrases),
+                **{key: list(value) for key, value in asdict(self.parsed).items()},
+            },
+            "lists": {name: [asdict(hit) for hit in hits] for name, hits in self.lists.items()},
+            "searches": {
+                name: {"asked": search.asked, "returned": len(self.lists[name]), "plan": list(search.plan)}
+                for name, search in self.searches.items()
+            },
+            "fused": [_row(row) for row in self.fused],
+            "reranked": [_row(row) for row in self.reranked],
+            "final": [_row(row) for row in self.final],
+            "chunks": {chunk_id: asdict(chunk) for chunk_id, chunk in self.chunks.items()},
+            "beyond": {
+                chunk_id: {name: asdict(place) for name, place in places.items()}
+                for chunk_id, places in self.beyond.items()
+            },
+            "notes": list(self.notes),
+            "timings": dict(self.timings),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Trace:
+        """The trace that `to_dict` wrote. Raises InputError for another format or a broken one."""
+        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+            found = data.get("format") if isinstance(data, Mapping) else type(data).__name__
+            raise InputError(f"this is no trace of format {FORMAT}: its format is {found!r}")
+        try:
+            return cls(**_read(data))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"this trace is broken: {type(error).__name__} {error}") from error
+
+    def _beyond(self, chunk_id: str) -> Mapping[str, Place]:
+        if chunk_id in self.beyond:
+            return self.beyond[chunk_id]
+        if self.locate is not None:
+            return self.locate(chunk_id)
+        return {
+            name: Place(None, reason=f"beyond the list of {len(hits)}; a trace from a file knows no more")
+            for name, hits in self.lists.items()
+        }
+
+    def _later_places(self, chunk_id: str) -> dict[str, Place]:
+        fused = _place_in(self.fused, chunk_id)
+        pool = _place_in(self.pool, chunk_id)
+        if pool is None and fused is not None:
+            fused = Place(fused.rank, fused.score, reason=f"beyond the pool of {self.config.fusion.n}")
+        return {
+            "fused": fused or Place(None, reason="on no list that counts"),
+            "reranked": _place_in(self.reranked, chunk_id) or Place(None, reason="not in the pool"),
+            "final": _place_in(self.final, chunk_id)
+            or Place(None, reason="not in the pool" if pool is None else f"beyond the first {self.config.top_k}"),
+        }
+
+
+def _place_in(rows: Sequence[Hit] | Sequence[Ranked], chunk_id: str) -> Place | None:
+    return next((Place(row.rank, row.score, listed=True) for row in rows if row.chunk_id == chunk_id), None)
+
+
+def _best(places: Iterable[Place]) -> Place:
+    """The place with the best rank; without any, the first reason."""
+    ranked = list(places)
+    return min(ranked, key=lambda place: (place.rank is None, place.rank or 0))
+
+
+def _row(row: Ranked) -> dict[str, Any]:
+    return {"chunk_id": row.chunk_id, "score": row.score, "rank": row.rank, "ranks": list(row.ranks)}
+
+
+def _read(data: Mapping[str, Any]) -> dict[str, Any]:
+    parsed = TextQuery(**{key: tuple(data["parsed"][key]) for key in ("positive", "excluded", "notes", "stop_words")})
+    return {
+        "query": data["query"],
+        "config": PipelineConfig.from_dict(data["config"]),
+        "golden": None if data["golden"] is None else GoldenQuery(**data["golden"]),
+        "relevant": tuple(data["relevant"]),
+        "unlabelled": data["unlabelled"],
+        "parsed": parsed,
+        "lists": {name: tuple(Hit(**hit) for hit in hits) for name, hits in data["lists"].items()},
+        "searches": {name: Search(search["asked"], tuple(search["plan"])) for name, search in data["searches"].items()},
+        **{stage: tuple(_ranked(data[stage])) for stage in ("fused", "reranked", "final")},
+        "chunks": {chunk_id: Chunk(**chunk) for chunk_id, chunk in data["chunks"].items()},
+        "beyond": {
+            chunk_id: {name: Place(**place) for name, place in places.items()}
+            for chunk_id, places in data["beyond"].items()
+        },
+        "notes": tuple(data["notes"]),
+        "timings": dict(data["timings"]),
+    }
+
+
+def _ranked(rows: Iterable[Mapping[str, Any]]) -> Iterator[Ranked]:
+    for row in rows:
+        yield Ranked(row["chunk_id"], row["score"], row["rank"], tuple(row["ranks"]))
