@@ -14,7 +14,7 @@ import psycopg
 import typer
 from typer.main import get_command
 
-from retrieval_lab import cli_check, cli_db, cli_doctor
+from retrieval_lab import cli_check, cli_config, cli_db, cli_doctor, cli_index, cli_search
 from retrieval_lab.errors import LabError
 
 PROGRAM = "retrieval-lab"
@@ -30,9 +30,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(cli_db.app, name="db")
+app.command("search")(cli_search.search)
+app.command("trace")(cli_search.trace)
+app.command("index")(cli_index.index)
 app.command("check")(cli_check.check)
+app.add_typer(cli_config.app, name="config")
 app.command("doctor")(cli_doctor.doctor)
+app.add_typer(cli_db.app, name="db")
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,7 +61,17 @@ def _options(
 ) -> None:
     """See one question go through every stage of hybrid retrieval over Postgres.
 
-    Example: [bold]retrieval-lab db status[/bold]
+    A first tour, on the corpus that comes with the lab:
+
+    [bold]retrieval-lab trace --golden q08[/bold]   where a wanted passage is lost
+
+    [bold]retrieval-lab eval --failures[/bold]      all questions whose passage is missed
+
+    [bold]retrieval-lab check[/bold]                what is wrong with the labels
+
+    [bold]retrieval-lab doctor[/bold]               what this machine lacks, if anything
+
+    Exit codes: 0 done; 1 a check or gate failed; 2 bad input, or something was left out; 3 the machine lacks something.
     """
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())

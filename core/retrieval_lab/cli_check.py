@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from retrieval_lab.cli_options import ConfigOption, CorpusArgument, JsonOption, SetOption, configured, print_json
+from retrieval_lab.cli_text import counted, printable
 from retrieval_lab.corpus import GOLDEN_FILE, CorpusFiles, read_corpus
 from retrieval_lab.errors import Fault, FaultyInput
 from retrieval_lab.golden import GoldenFile, read_golden
 from retrieval_lab.paths import bundled_corpus
 
 if TYPE_CHECKING:
+    from retrieval_lab.config import PipelineConfig
+    from retrieval_lab.embed import Vectors
     from retrieval_lab.evals.findings import Finding
+    from retrieval_lab.types import Chunk
 
 EXIT_FAILED = 1
 
@@ -54,45 +58,50 @@ class _Result:
 
 
 def check(
-    corpus: Annotated[
-        Path | None, typer.Argument(help="Folder with docs/, stories/ and golden.yaml; by default the bundled one.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    corpus: CorpusArgument = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+    as_json: JsonOption = False,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Documents that the corpus does not have are warnings, not errors.")
     ] = False,
 ) -> None:
     """Check golden.yaml against the corpus: ids, anchors, give-away queries, near-duplicates. Needs no database.
 
-    Everything is listed at once, errors first. Exit code 1 when there are errors, 2 when a file cannot be read, 0 with
-    warnings alone.
+    Chunks are cut as the configuration says. Everything is listed at once, errors first. Exit code 1 when there are
+    errors, 2 when a file cannot be read, 0 with warnings alone.
 
     Example: [bold]retrieval-lab check fixtures/corpus[/bold]
     """
     folder = corpus if corpus is not None else bundled_corpus()
-    result = _checked(read_corpus(folder), read_golden(folder / GOLDEN_FILE), folder, allow_missing)
-    typer.echo(json.dumps(result.to_dict(), indent=2) if as_json else "\n".join(_described(result)))
+    settings = configured(corpus, config, overrides).config
+    result = _checked(read_corpus(folder), read_golden(folder / GOLDEN_FILE), folder, settings, allow_missing)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        typer.echo("\n".join(_described(result)))
     if result.faults:
         raise FaultyInput(result.faults)
     if result.errors:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _checked(files: CorpusFiles, golden: GoldenFile, folder: Path, allow_missing: bool) -> _Result:
+def _checked(
+    files: CorpusFiles, golden: GoldenFile, folder: Path, config: PipelineConfig, allow_missing: bool
+) -> _Result:
     # numpy takes a moment to import, which the other commands need not wait for.
-    from retrieval_lab.chunker import chunk
-    from retrieval_lab.embed import HashEmbedder
     from retrieval_lab.evals.labels import check_labels, counts, excluded
 
     unreadable = {fault.path.stem for fault in files.faults} - set(files.paths)
     known = tuple(query for query in golden.queries if query.doc_id not in unreadable)
-    chunks = [piece for document in files.documents for piece in chunk(document)]
+    chunks = [piece for document in files.documents for piece in config.chunker.chunks(document)]
     findings = check_labels(
         replace(golden, queries=known),
         files.documents,
         chunks,
-        embeddings=HashEmbedder().embed([piece.text for piece in chunks]),
+        embeddings=_embeddings(config, chunks),
         paths=files.paths,
+        max_chars=config.chunker.max_chars,
         allow_missing=allow_missing,
     )
     errors, warnings = counts(findings)
@@ -110,6 +119,17 @@ def _checked(files: CorpusFiles, golden: GoldenFile, folder: Path, allow_missing
     )
 
 
+def _embeddings(config: PipelineConfig, chunks: Sequence[Chunk]) -> Vectors | None:
+    """Vectors where they cost nothing; those of a model are checked when the corpus is indexed."""
+    from retrieval_lab.settings import HashEmbedding
+    from retrieval_lab.store import Table
+
+    if not isinstance(config.embedder, HashEmbedding):
+        return None
+    table = Table(contextual_headers=config.contextual_headers)
+    return config.embedder.build().embed([table.indexed(piece) for piece in chunks])
+
+
 def _described(result: _Result) -> Iterator[str]:
     """The lines for people."""
     for title, severity, count in (("Errors", "error", result.errors), ("Warnings", "warning", result.warnings)):
@@ -117,10 +137,9 @@ def _described(result: _Result) -> Iterator[str]:
             yield f"{title} ({count})"
             yield from (f"  {_line(one)}" for one in result.findings if one.severity == severity)
             yield ""
-    yield (
-        f"{_count(result.errors, 'error')} and {_count(result.warnings, 'warning')} in "
-        f"{_count(result.queries, 'query')}, {_count(result.documents, 'document')}, {_count(result.chunks, 'chunk')}"
-    )
+    what = ((result.queries, "query"), (result.documents, "document"), (result.chunks, "chunk"))
+    found = f"{counted(result.errors, 'error')} and {counted(result.warnings, 'warning')}"
+    yield f"{found} in {', '.join(counted(number, noun) for number, noun in what)}"
     if result.excluded:
         yield _left_out(result.excluded, "left out of every measure, since no chunk is relevant")
     if result.unread:
@@ -128,12 +147,7 @@ def _described(result: _Result) -> Iterator[str]:
 
 
 def _left_out(query_ids: Sequence[str], why: str) -> str:
-    return _printable(f"{_count(len(query_ids), 'query')} {why}: {', '.join(query_ids)}")
-
-
-def _count(number: int, noun: str) -> str:
-    plural = "queries" if noun == "query" else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
+    return printable(f"{counted(len(query_ids), 'query')} {why}: {', '.join(query_ids)}")
 
 
 def _line(finding: Finding) -> str:
@@ -141,12 +155,7 @@ def _line(finding: Finding) -> str:
     text = f"{finding.message} [{finding.kind}]"
     if finding.file is not None:
         text = str(Fault(finding.file, finding.line, text, finding.query_id))
-    return _printable(text)
-
-
-def _printable(text: str) -> str:
-    """What ids and names may hold cannot steer the terminal."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+    return printable(text)
 
 
 def _fault(fault: Fault) -> dict[str, Any]:

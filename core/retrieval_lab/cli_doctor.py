@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated
 
 import typer
 
-from retrieval_lab.database import DSN_VARIABLE
+from retrieval_lab.cli_options import DsnOption, JsonOption, print_json
+from retrieval_lab.cli_text import printable
 from retrieval_lab.doctor import Check, examine
 from retrieval_lab.errors import EnvironmentMissing
 
@@ -20,12 +19,7 @@ _NAME_WIDTH = len("claude login")
 _MEND = " " * (_STATE_WIDTH + 2) + "mend: "
 
 
-def doctor(
-    dsn: Annotated[
-        str | None, typer.Option("--dsn", help=f"Another server than the embedded one; by default ${DSN_VARIABLE}.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
+def doctor(dsn: DsnOption = None, as_json: JsonOption = False) -> None:
     """Say what this machine has of what the lab needs, and what mends the rest. Starts and writes nothing.
 
     [bold]missing[/bold] is what the lab cannot work without, [bold]optional[/bold] what only a part of it needs. Exit
@@ -35,8 +29,10 @@ def doctor(
     """
     checks = examine(dsn)
     missing = any(check.state == "missing" for check in checks)
-    document = {"ok": not missing, "checks": [asdict(check) for check in checks]}
-    typer.echo(json.dumps(document, indent=2) if as_json else "\n".join(_described(checks)))
+    if as_json:
+        print_json({"ok": not missing, "checks": [asdict(check) for check in checks]})
+    else:
+        typer.echo("\n".join(_described(checks)))
     if missing:
         raise typer.Exit(EnvironmentMissing.exit_code)
 
@@ -55,15 +51,10 @@ def _described(checks: Sequence[Check]) -> Iterator[str]:
 def _wrapped(start: str, text: str) -> list[str]:
     """The text after `start`, aligned; a path or a command's word is never cut, so that it can be copied."""
     return textwrap.wrap(
-        _printable(text),
+        printable(text),
         _COLUMNS,
         initial_indent=start,
         subsequent_indent=" " * len(start),
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _printable(text: str) -> str:
-    """What paths and variables may hold cannot steer the terminal."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

@@ -3,19 +3,49 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.errors import FaultyInput
 from retrieval_lab.paths import bundled_corpus
 
 if TYPE_CHECKING:
     from retrieval_lab.config_file import EffectiveConfig
     from retrieval_lab.lab import Lab
+
+
+def _complete_setting(incomplete: str) -> Iterator[str]:
+    """The dotted keys of all settings."""
+    from retrieval_lab.config import PipelineConfig
+
+    for key in dotted(PipelineConfig().to_dict()):
+        if key.startswith(incomplete):
+            yield f"{key}="
+
+
+def complete_golden(ctx: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    """The ids of the golden queries of the corpus on the command line, each with its query."""
+    from retrieval_lab.golden import read_golden
+
+    corpus = ctx.params.get("corpus") or bundled_corpus()
+    for query in read_golden(Path(corpus) / GOLDEN_FILE).queries:
+        if query.query_id.startswith(incomplete):
+            yield query.query_id, query.query
+
+
+def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of nested mappings by their keys joined with dots."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        key = f"{prefix}{name}"
+        flat |= dotted(value, f"{key}.") if isinstance(value, Mapping) else {key: value}
+    return flat
+
 
 _CORPUS_HELP = "Folder with docs/, stories/ and golden.yaml; by default the bundled one."
 
@@ -29,6 +59,7 @@ SetOption = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
+        autocompletion=_complete_setting,
         help="Change one setting, such as top_k=20 or reranker=none; may be repeated. `config show` lists the keys.",
     ),
 ]

@@ -56,3 +56,11 @@ def best_window(spans: Sequence[Span], length: int, width: int, lead: int) -> Sp
     shown = [bisect_right(ends, left + width) - position for position, left in enumerate(lefts)]
     left = lefts[shown.index(max(shown))]
     return left, min(left + width, length)
+
+
+def snippet(text: str, spans: Sequence[Span], width: int, lead: int) -> Span:
+    """`best_window` of the text, begun at a word."""
+    left, right = best_window(spans, len(text), width, lead)
+    while 0 < left < right and not text[left - 1].isspace():
+        left += 1
+    return left, right

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -136,6 +137,20 @@ class Lab:
             lambda conn: _beyond(self._pipeline(conn, config), made, [chunk_id]).get(chunk_id, {})
         )
 
+    def golden_query(self, query_id: str) -> GoldenQuery:
+        """The golden query of this id.
+
+        Raises InputError when there is none of this id or no golden.yaml, FaultyInput when that has faults.
+        """
+        self._require_golden()
+        found = {query.query_id: query for query in self.golden}
+        if query_id not in found:
+            close = difflib.get_close_matches(query_id, found, n=3) or list(found)[:3]
+            raise InputError(
+                f"{self.corpus / GOLDEN_FILE}: no query {query_id!r} among {len(found)}; there is {', '.join(close)}"
+            )
+        return found[query_id]
+
     def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
         """The chunks with these ids, in their order; unknown ids are left out. Raises as `trace` does."""
         found = self._questions.ask(lambda conn: fetch(conn, chunk_ids, table=self._table))
@@ -174,12 +189,7 @@ class Lab:
         `trace` does.
         """
         config = self._fitting(config)
-        if self.golden_faults:
-            raise FaultyInput(self.golden_faults)
-        if not self.golden:
-            raise InputError(
-                f"{self.corpus / GOLDEN_FILE}: no golden queries; without them there is nothing to measure"
-            )
+        self._require_golden()
         return self._background.ask(lambda conn: self._evaluate(conn, config, progress, cancelled))
 
     def _evaluate(
@@ -221,6 +231,14 @@ class Lab:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _require_golden(self) -> None:
+        if self.golden_faults:
+            raise FaultyInput(self.golden_faults)
+        if not self.golden:
+            raise InputError(
+                f"{self.corpus / GOLDEN_FILE}: no golden queries; without them there is nothing to measure"
+            )
 
     def _fitting(self, config: PipelineConfig | None) -> PipelineConfig:
         """The configuration, once it is sure that this lab's index serves it."""

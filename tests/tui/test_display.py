@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from retrieval_lab_tui.display import marked, one_line, safe, shorten_middle
+from retrieval_lab.shorten import shorten_middle
+from retrieval_lab_tui.display import marked, one_line, safe
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=200)
 

@@ -17,7 +17,7 @@ from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import GoldenQuery
-from retrieval_lab_tui.answer import STAGES, movement
+from retrieval_lab_tui.answer import movement
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.widgets.opening import Opening
@@ -46,7 +46,7 @@ def golden() -> list[GoldenQuery]:
 
 
 def ranked(app: ExplorerApp, stage: str) -> RankedList:
-    return app.explore.query_one(f"#{stage}", RankedList)
+    return app.explore.query_one(f"#list-{stage}", RankedList)
 
 
 def shown(app: ExplorerApp, selector: str) -> str:
@@ -64,7 +64,7 @@ async def test_it_opens_on_the_first_golden_query_of_the_bundled_corpus(
 ) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
-        assert [str(ranked(app, stage).border_title) for stage in STAGES] == [
+        assert [str(ranked(app, stage).border_title) for stage in app.explore.stages] == [
             "Vector · 50",
             "Full text · 50",
             "Fused · 50 of 89",
@@ -82,7 +82,7 @@ async def test_the_anchor_is_marked_in_each_list_that_holds_it(
         answer = app.explore.answer
         assert answer is not None
         assert answer.trace.relevant == ("agent-loops#002",)
-        for stage in STAGES:
+        for stage in app.explore.stages:
             marked = [row.chunk_id for row in ranked(app, stage).rows if row.wanted]
             assert marked == ["agent-loops#002"], stage
 
@@ -120,7 +120,7 @@ async def test_a_question_of_ones_own_marks_nothing(
         await answered(pilot, golden[0].query)
         await write(pilot, "who painted the inn sign?")
         await answered(pilot, "who painted the inn sign?")
-        assert not any(row.wanted for stage in STAGES for row in ranked(app, stage).rows)
+        assert not any(row.wanted for stage in app.explore.stages for row in ranked(app, stage).rows)
         assert "your own" in shown(app, "#fate")
         assert app.focused is ranked(app, "final")
 
@@ -148,7 +148,7 @@ async def test_the_chunk_under_the_cursor_is_linked_in_the_other_lists_and_its_p
         chunk_id = ranked(app, "vector").chunk_id
         assert ranked(app, "vector").cursor == 2
         assert chunk_id is not None
-        assert {ranked(app, stage).linked for stage in STAGES} == {chunk_id}
+        assert {ranked(app, stage).linked for stage in app.explore.stages} == {chunk_id}
         assert chunk_id in str(app.explore.query_one(Passage).border_title)
         await pilot.press("k", "G")
         assert ranked(app, "vector").cursor == 49
@@ -177,15 +177,15 @@ async def test_below_140_columns_one_list_is_shown_under_tabs(
 ) -> None:
     async with app.run_test(size=NARROW) as pilot:
         await answered(pilot, golden[0].query)
-        assert [stage for stage in STAGES if ranked(app, stage).display] == ["final"]
+        assert [stage for stage in app.explore.stages if ranked(app, stage).display] == ["final"]
         assert "1 Vector ●1" in shown(app, "#tabs")
         assert "2 Full text ●4" in shown(app, "#tabs")
         await pilot.press("2")
         await pilot.pause()
-        assert [stage for stage in STAGES if ranked(app, stage).display] == ["text"]
+        assert [stage for stage in app.explore.stages if ranked(app, stage).display] == ["text"]
         await pilot.resize_terminal(*WIDE)
         await pilot.pause()
-        assert [stage for stage in STAGES if ranked(app, stage).display] == list(STAGES)
+        assert [stage for stage in app.explore.stages if ranked(app, stage).display] == list(app.explore.stages)
 
 
 async def test_a_click_moves_the_cursor(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:

@@ -19,7 +19,6 @@ import psutil
 import pytest
 from textual.pilot import Pilot
 
-from retrieval_lab_tui.answer import STAGES
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.ranked_list import RankedList
@@ -66,7 +65,7 @@ async def test_every_widget_shows_it_as_text(hostile_corpus: Path, answered: Ans
     app = ExplorerApp(hostile_corpus)
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         await answered(pilot, "token")
-        vector = app.explore.query_one("#vector", RankedList)
+        vector = app.explore.query_one("#list-vector", RankedList)
         assert len(vector.rows) == len(LINES)
         await pilot.press("1", "g")
         await pilot.pause()
@@ -79,9 +78,9 @@ async def test_every_widget_shows_it_as_text(hostile_corpus: Path, answered: Ans
             await pilot.press("j")
             await pilot.pause()
         assert "array[i] = list[str] token" in "\n".join(passages)
-        for stage in STAGES:
-            await pilot.press(str(STAGES.index(stage) + 1))
-            await pilot.click(f"#{stage}", offset=(20, 3))
+        for stage in app.explore.stages:
+            await pilot.press(str(app.explore.stages.index(stage) + 1))
+            await pilot.click(f"#list-{stage}", offset=(20, 3))
         drawn = "\n".join(
             "".join(segment.text for segment in strip) for strip in app.screen._compositor.render_strips()
         )

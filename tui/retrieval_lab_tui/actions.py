@@ -26,14 +26,16 @@ class Action:
         return Binding(self.keys, self.name, self.label, tooltip=self.description, show=self.footer, id=self.name)
 
 
+_NTH = tuple(f"Go to the {nth} list" for nth in ("first", "second", "third", "fourth", "fifth", "sixth"))
+
 EXPLORE = (
     Action("focus_query", "slash", "Query", "Write a question"),
     Action("app.next_golden", "n", "Next", "Next golden query"),
     Action("app.previous_golden", "p,N", "Previous", "Previous golden query"),
-    Action("show_list('vector')", "1", "Vector", "Go to the vector list", footer=False),
-    Action("show_list('text')", "2", "Full text", "Go to the full-text list", footer=False),
-    Action("show_list('fused')", "3", "Fused", "Go to the fused list", footer=False),
-    Action("show_list('final')", "4", "Final", "Go to the final list", footer=False),
+    *(
+        Action(f"show_list({place})", str(place + 1), f"List {place + 1}", _NTH[place], footer=False)
+        for place in range(6)
+    ),
     Action("step_list(-1)", "left,h", "List left", "Go to the list on the left", footer=False),
     Action("step_list(1)", "right,l", "List right", "Go to the list on the right", footer=False),
     Action("read", "enter", "Read", "Read the passage under the cursor"),

@@ -8,15 +8,12 @@ from typing import Protocol
 
 from textual.content import Content
 
-from retrieval_lab.highlight import Span, anchor_spans, best_window, word_spans
+from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
 from retrieval_lab.lab import Lab
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
 from retrieval_lab_tui.display import marked, one_line, safe
 from retrieval_lab_tui.widgets.ranked_list import Row
-
-STAGES = ("vector", "text", "fused", "final")
-"""The lists on the screen, left to right."""
 
 _SNIPPET_CHARS = 160
 _SNIPPET_LEAD = 16
@@ -80,8 +77,11 @@ class Answer:
 
     def ranks(self, chunk_id: str) -> Content:
         """The chunk's rank in every list, in one line."""
-        found = (next((row.rank for row in self.lists[stage] if row.chunk_id == chunk_id), None) for stage in STAGES)
-        return Content(" · ".join(f"{stage} {_rank(rank)}" for stage, rank in zip(STAGES, found, strict=True)))
+        found = {
+            stage: next((row.rank for row in rows if row.chunk_id == chunk_id), None)
+            for stage, rows in self.lists.items()
+        }
+        return Content(" · ".join(f"{stage} {_rank(rank)}" for stage, rank in found.items()))
 
     def total(self, stage: str) -> int:
         """How many rows the list had before it was cut to the pool."""
@@ -117,7 +117,7 @@ def _lists(trace: Trace, chunks: Mapping[str, Chunk], marks: Mapping[str, Marks]
             Row(
                 chunk_id=row.chunk_id,
                 rank=row.rank,
-                score=_score(stage, row.score),
+                score=_score(stage, row.score, trace.config.reranker.kind),
                 detail=_detail(stage, row, fused),
                 heading=one_line(chunks[row.chunk_id].heading_path) or "(before the first heading)",
                 passage=snippets[row.chunk_id],
@@ -131,16 +131,14 @@ def _lists(trace: Trace, chunks: Mapping[str, Chunk], marks: Mapping[str, Marks]
 
 
 def _snippet(chunk: Chunk, marks: Marks) -> Content:
-    left, right = best_window(marks.anchors or marks.terms, len(chunk.text), _SNIPPET_CHARS, _SNIPPET_LEAD)
-    while 0 < left < right and not chunk.text[left - 1].isspace():
-        left += 1
+    left, right = snippet(chunk.text, marks.anchors or marks.terms, _SNIPPET_CHARS, _SNIPPET_LEAD)
     cut = marked(one_line(chunk.text), marks.terms, marks.anchors)[left:right]
     return Content("…") + cut if left else cut
 
 
-def _score(stage: str, score: float) -> str:
+def _score(stage: str, score: float, reranker: str) -> str:
     """As many digits as tell neighbours apart; an RRF score is always below 1, so its 0 is left out."""
-    if stage == "fused":
+    if stage == "fused" or (stage == "final" and reranker == "none"):
         return f"{score:.4f}".removeprefix("0")
     return f"{score:.2f}" if stage == "final" else f"{score:.3f}"
 

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import FaultyInput, LabError
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
@@ -40,7 +41,8 @@ class IndexingProgressed(Message):
 
 
 class ExplorerApp(App[None]):
-    """`open_lab` is called as `Lab.open` is, in a thread; tests give another.
+    """`config` is the pipeline, None for the one of the corpus's lab.yaml. `open_lab` is called as `Lab.open` is, in a
+    thread; tests give another.
 
     `problem` is why the corpus could not be opened, or which of its files were left out; None when all is well.
     """
@@ -49,12 +51,20 @@ class ExplorerApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - Textual declares it without ClassVar
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
-    def __init__(self, corpus: Path | None = None, dsn: str | None = None, *, open_lab: OpenLab = Lab.open) -> None:
+    def __init__(
+        self,
+        corpus: Path | None = None,
+        dsn: str | None = None,
+        *,
+        config: PipelineConfig | None = None,
+        open_lab: OpenLab = Lab.open,
+    ) -> None:
         super().__init__()
         self.problem: LabError | None = None
         self.explore = ExploreScreen()
         self._corpus = corpus
         self._dsn = dsn
+        self._config = config
         self._open_lab = open_lab
         self._lab: Lab | None = None
         self._leaving = threading.Event()
@@ -89,17 +99,24 @@ class ExplorerApp(App[None]):
 
         self._jobs.start(
             "open",
-            partial(self._open_lab, self._corpus, dsn=self._dsn, progress=progress, cancelled=self._leaving.is_set),
+            partial(
+                self._open_lab,
+                self._corpus,
+                self._config,
+                self._dsn,
+                progress=progress,
+                cancelled=self._leaving.is_set,
+            ),
         )
 
     @on(IndexingProgressed)
     def _indexing(self, event: IndexingProgressed) -> None:
         self.explore.indexing(event.progress)
 
-    def _opened(self, lab: Lab) -> None:
+    async def _opened(self, lab: Lab) -> None:
         self._lab = lab
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
-        self.explore.opened(lab)
+        await self.explore.opened(lab)
         if self._question is not None and self._question.golden is None:
             self._ask(self._question)
         elif lab.golden:
@@ -147,13 +164,13 @@ class ExplorerApp(App[None]):
             threading.Thread(target=lab.cancel, daemon=True).start()
 
     @on(Finished)
-    def _finished(self, event: Finished) -> None:
+    async def _finished(self, event: Finished) -> None:
         if not self._jobs.accept(event):
             return
         if event.error is not None:
             self._failed(event.kind, event.error)
         elif isinstance(event.result, Lab):
-            self._opened(event.result)
+            await self._opened(event.result)
         elif isinstance(event.result, Answer):
             self.explore.answered(event.result)
 

@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from typer.main import get_command
 
 from retrieval_lab import cli
+from retrieval_lab.cli_options import ConfigOption, CorpusArgument, DsnOption, SetOption, configured
 from retrieval_lab.errors import InputError
 from retrieval_lab.paths import data_dir
 
@@ -21,12 +21,10 @@ _GLOBAL_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-
 
 @cli.app.command()
 def explore(
-    corpus: Annotated[
-        Path | None, typer.Argument(help="Folder with docs/, stories/ and golden.yaml; by default the bundled one.")
-    ] = None,
-    dsn: Annotated[
-        str | None, typer.Option(help="A PostgreSQL server; else $RETRIEVAL_LAB_DSN, else embedded.")
-    ] = None,
+    corpus: CorpusArgument = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+    dsn: DsnOption = None,
 ) -> None:
     """Open the explorer: one question in every stage, side by side.
 
@@ -41,7 +39,8 @@ def explore(
     # Textual takes a moment to import, which the other commands need not wait for.
     from retrieval_lab_tui.app import ExplorerApp
 
-    explorer = ExplorerApp(corpus, dsn)
+    settings = configured(corpus, config, overrides).config if config or overrides else None
+    explorer = ExplorerApp(corpus, dsn, config=settings)
     try:
         explorer.run()
     finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rich.cells import cell_len
 from textual.content import Content
 from textual.content import Span as ContentSpan
 
@@ -50,16 +49,3 @@ def marked(text: str, terms: Iterable[Span] = (), anchors: Iterable[Span] = ()) 
     spans = [ContentSpan(start, end, ANCHOR_STYLE) for start, end in anchors]
     spans += [ContentSpan(start, end, TERM_STYLE) for start, end in terms]
     return Content(text).add_spans(spans)
-
-
-def shorten_middle(text: str, width: int) -> str:
-    """The text in at most `width` cells, an ellipsis in its middle where it is cut; the end, an id's number, stays."""
-    if cell_len(text) <= width:
-        return text
-    if width <= 1:
-        return "…"[:width]
-    tail = text[-((width - 1) // 2) :] if width > 2 else ""
-    head = text[: width - 1 - len(tail)]
-    while head and cell_len(head) + 1 + cell_len(tail) > width:
-        head = head[:-1]
-    return f"{head}…{tail}"

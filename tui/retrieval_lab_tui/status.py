@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from textual.content import Content
 
 from retrieval_lab.lab import Lab
+from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.types import Place
 from retrieval_lab_tui.answer import Answer, Question
-from retrieval_lab_tui.display import one_line, shorten_middle
+from retrieval_lab_tui.columns import Column
+from retrieval_lab_tui.display import one_line
 
 _STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
@@ -107,10 +109,11 @@ def _stage(stage: str, place: Place, top_k: int) -> Content:
     return Content.assemble((label, "$text-muted"), (f">{top_k}" if stage == "final" else unlisted, "bold $error"))
 
 
-def tabs_line(lists: Sequence[tuple[str, str, str]], ranks: Mapping[str, int | None], active: str) -> Content:
+def tabs_line(lists: Sequence[Column], ranks: Mapping[str, int | None], active: str) -> Content:
     """One tab a list with its number key and, where `ranks` has the list, the wanted passage's rank in it."""
     tabs = []
-    for number, (stage, title, _) in enumerate(lists, start=1):
-        mark = f" ●{ranks[stage] or '–'}" if stage in ranks else ""
-        tabs.append(Content.styled(f" {number} {title}{mark} ", "bold reverse" if stage == active else ""))
+    for number, column in enumerate(lists, start=1):
+        mark = f" ●{ranks[column.stage] or '–'}" if column.stage in ranks else ""
+        style = "bold reverse" if column.stage == active else ""
+        tabs.append(Content.styled(f" {number} {column.title}{mark} ", style))
     return Content(" ").join(tabs)

@@ -22,7 +22,7 @@ from retrieval_lab.errors import SettingError
 from retrieval_lab.store import CHUNKS, Table
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Place, TextQuery
 
-_NAME = re.compile(r"[\w-]{1,40}")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
 
 class Retriever(Protocol):
@@ -85,7 +85,7 @@ class RetrieverSettings(ABC):
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise SettingError("name", repr(self.name), "letters, digits, - and _, which a key with dots can hold")
+            raise SettingError("name", repr(self.name), "a letter, then letters, digits, - or _, at most 40")
         if self.n < 1:
             raise SettingError("n", self.n, "1 or more")
         if not (math.isfinite(self.weight) and self.weight >= 0):

@@ -15,19 +15,13 @@ from textual.widgets import ContentSwitcher, Footer, Input, Static
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab_tui.actions import EXPLORE, bindings
-from retrieval_lab_tui.answer import STAGES, Answer, Question
+from retrieval_lab_tui.answer import Answer, Question
+from retrieval_lab_tui.columns import Column, columns
 from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.status import header_line, tabs_line, verdict_line
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.ranked_list import RankedList
-
-_LISTS = (
-    ("vector", "Vector", "cosine"),
-    ("text", "Full text", "ts_rank_cd"),
-    ("fused", "Fused", "RRF · vector·text ranks"),
-    ("final", "Final", "order MMR · score BM25 · move"),
-)
 
 _LEAST_WIDTH = 40
 _LEAST_HEIGHT = 10
@@ -49,6 +43,12 @@ class ExploreScreen(Screen[None]):
         self._question: Question | None = None
         self._trouble: str | None = None
         self._lab: Lab | None = None
+        self._columns: tuple[Column, ...] = ()
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages that have a list on the screen, left to right."""
+        return tuple(column.stage for column in self._columns)
 
     def compose(self) -> ComposeResult:
         yield Static(Content(f"Too small: {_LEAST_WIDTH} by {_LEAST_HEIGHT} characters at least. q quits."), id="small")
@@ -60,14 +60,11 @@ class ExploreScreen(Screen[None]):
             yield Opening(id="opening")
             with Vertical(id="results"):
                 yield Static(id="tabs")
-                with Horizontal(id="lists"):
-                    for stage, title, subtitle in _LISTS:
-                        yield RankedList(stage, title, subtitle)
+                yield Horizontal(id="lists")
                 yield Passage(id="passage")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
-        self._set_active(self.active)
         self._show_state()
 
     # What the app tells the screen.
@@ -86,18 +83,29 @@ class ExploreScreen(Screen[None]):
         """The corpus could not be opened."""
         self.query_one(Opening).failed(reason)
 
-    def opened(self, lab: Lab) -> None:
+    async def opened(self, lab: Lab) -> None:
         """The corpus is ready for questions."""
         self._lab = lab
+        await self._make_lists(columns(lab.config))
         self.answer = self._question = self._trouble = self.golden_index = None
         self.problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
         self.query_one("#query", Input).disabled = False
         self.query_one("#query", Input).value = ""
-        for stage in STAGES:
+        for stage in self.stages:
             self._list(stage).show((), 0, "")
         self.query_one("#body", ContentSwitcher).current = "results"
         self.focus_lists()
         self._show_state()
+
+    async def _make_lists(self, wanted: tuple[Column, ...]) -> None:
+        if wanted == self._columns:
+            return
+        self._columns = wanted
+        lists = self.query_one("#lists", Horizontal)
+        await lists.remove_children()
+        await lists.mount(*(RankedList(column.stage, column.title, column.numbers) for column in wanted))
+        self._fit()
+        self._set_active(self.active if self.active in self.stages else "final")
 
     def asking(self, question: Question) -> None:
         """A question is on its way."""
@@ -116,11 +124,11 @@ class ExploreScreen(Screen[None]):
     def answered(self, answer: Answer) -> None:
         """Show an answer."""
         self.answer = answer
-        for stage in STAGES:
+        for stage in self.stages:
             self._list(stage).show(answer.lists[stage], answer.total(stage), "no hits")
         self._show_state()
         self._follow()
-        for stage in STAGES:
+        for stage in self.stages:
             self._list(stage).reveal_wanted()
 
     @property
@@ -136,7 +144,8 @@ class ExploreScreen(Screen[None]):
 
     def focus_lists(self) -> None:
         """Bring the keyboard back to the active list."""
-        self._list(self.active).focus()
+        if self.stages:
+            self._list(self.active).focus()
 
     # What the user does.
 
@@ -157,13 +166,16 @@ class ExploreScreen(Screen[None]):
         query.focus()
         query.action_select_all()
 
-    def action_show_list(self, stage: str) -> None:
-        self._set_active(stage)
-        self._list(stage).focus()
+    def action_show_list(self, place: int) -> None:
+        if place >= len(self.stages):
+            return
+        self._set_active(self.stages[place])
+        self._list(self.active).focus()
         self._follow()
 
     def action_step_list(self, step: int) -> None:
-        self.action_show_list(STAGES[(STAGES.index(self.active) + step) % len(STAGES)])
+        if self.stages:
+            self.action_show_list((self.stages.index(self.active) + step) % len(self.stages))
 
     def action_read(self) -> None:
         self.query_one(Passage).focus()
@@ -175,18 +187,18 @@ class ExploreScreen(Screen[None]):
     def _fit(self) -> None:
         self.set_class(self.size.width < _LEAST_WIDTH or self.size.height < _LEAST_HEIGHT, "too-small")
         tall = self.has_class("-tall")
-        for stage in STAGES:
+        for stage in self.stages:
             self._list(stage).row_lines = 1 if self.has_class("-narrow") else 3 if tall else 2
         self._show_state()
 
     # Drawing.
 
     def _list(self, stage: str) -> RankedList:
-        return self.query_one(f"#{stage}", RankedList)
+        return self.query_one(f"#list-{stage}", RankedList)
 
     def _set_active(self, stage: str) -> None:
         self.active = stage
-        for name in STAGES:
+        for name in self.stages:
             self._list(name).set_class(name == stage, "active")
         self._show_tabs()
 
@@ -195,7 +207,7 @@ class ExploreScreen(Screen[None]):
         if self.answer is None:
             return
         chunk_id = self._list(self.active).chunk_id
-        for stage in STAGES:
+        for stage in self.stages:
             self._list(stage).linked = chunk_id
         passage = self.query_one(Passage)
         if chunk_id is None:
@@ -220,6 +232,6 @@ class ExploreScreen(Screen[None]):
         self._show_tabs()
 
     def _show_tabs(self) -> None:
-        ranks = {stage: self._list(stage).wanted_rank for stage in STAGES}
+        ranks = {stage: self._list(stage).wanted_rank for stage in self.stages}
         wanted = self.answer is not None and bool(self.answer.trace.relevant)
-        self.query_one("#tabs", Static).update(tabs_line(_LISTS, ranks if wanted else {}, self.active))
+        self.query_one("#tabs", Static).update(tabs_line(self._columns, ranks if wanted else {}, self.active))

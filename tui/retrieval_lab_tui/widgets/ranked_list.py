@@ -14,8 +14,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.visual import Visual
 
+from retrieval_lab.shorten import shorten_middle
 from retrieval_lab_tui.actions import MOVES, bindings
-from retrieval_lab_tui.display import one_line, shorten_middle
+from retrieval_lab_tui.display import one_line
 
 _SCORE_WIDTH = 6
 _ID_WIDTH_IN_ONE_LINE = 26
@@ -84,7 +85,7 @@ class RankedList(ScrollView, can_focus=True):
             return self.ranked_list
 
     def __init__(self, stage: str, title: str, subtitle: str) -> None:
-        super().__init__(id=stage)
+        super().__init__(id=f"list-{stage}")  # a retriever may have the name of another widget
         self.stage = stage
         self.title = title
         self.rows: tuple[Row, ...] = ()

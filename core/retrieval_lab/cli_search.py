@@ -1,0 +1,203 @@
+"""The commands `retrieval-lab search` and `retrieval-lab trace`: one question, its final list or every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from retrieval_lab.cli_options import (
+    ConfigOption,
+    CorpusOption,
+    DsnOption,
+    JsonOption,
+    SetOption,
+    complete_golden,
+    opened_lab,
+    print_json,
+)
+from retrieval_lab.cli_text import print_table, printable, stdout
+from retrieval_lab.errors import InputError
+from retrieval_lab.shorten import shorten_middle
+
+if TYPE_CHECKING:
+    from retrieval_lab.lab import Lab
+    from retrieval_lab.trace import Trace
+    from retrieval_lab.types import Chunk, Place
+
+_SHOWN_ROWS = 10
+_SNIPPET_LEAD = 16
+_INDENT = 4
+_GAP = 4  # the mark of the wanted passage and the space between columns
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="The question; put it in quotes.")],
+    corpus: CorpusOption = None,
+    k: Annotated[
+        int | None, typer.Option("--k", min=1, help="How many passages; else the configuration's top_k.")
+    ] = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+    dsn: DsnOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the passages that a question finds, best first.
+
+    Example: [bold]retrieval-lab search "who painted the inn sign?" --k 3[/bold]
+    """
+    changes = [*(overrides or ()), *([f"top_k={k}"] if k else [])]
+    with opened_lab(corpus, config, changes, dsn) as lab:
+        trace = lab.trace(query)
+        if as_json:
+            print_json({"query": query, "results": list(_results(trace)), "notes": list(trace.notes)})
+        else:
+            _print_results(lab, trace)
+
+
+def trace(
+    query: Annotated[str | None, typer.Argument(help="The question; put it in quotes.", show_default=False)] = None,
+    golden: Annotated[
+        str | None,
+        typer.Option(
+            "--golden",
+            metavar="ID",
+            help="A query of golden.yaml instead, by its query_id.",
+            autocompletion=complete_golden,
+        ),
+    ] = None,
+    chunk: Annotated[
+        str | None, typer.Option("--chunk", metavar="ID", help="Say where this chunk stands at every stage.")
+    ] = None,
+    corpus: CorpusOption = None,
+    config: ConfigOption = None,
+    overrides: SetOption = None,
+    dsn: DsnOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Follow a question through every stage: how it was read, each list, fusion, reranking, the final list.
+
+    Of a golden query, or with --chunk, also where the wanted passage stands, counted over the whole corpus beyond the
+    end of a list. With --json: the whole trace.
+
+    Example: [bold]retrieval-lab trace --golden q08[/bold]
+    """
+    if (query is None) == (golden is None):
+        raise InputError('name one question: retrieval-lab trace "QUESTION", or retrieval-lab trace --golden ID')
+    with opened_lab(corpus, config, overrides, dsn) as lab:
+        made = lab.trace(query if query is not None else lab.golden_query(golden or ""))
+        if chunk is not None and chunk not in lab.chunks([chunk]):
+            raise InputError(f"no chunk {chunk!r} in this corpus; ids look like {next(iter(made.chunks), 'name#000')}")
+        places = {one: made.ranks_of(one) for one in ([chunk] if chunk else made.relevant)}
+        if as_json:
+            print_json({**made.to_dict(), "places": _places(places)} if places else made.to_dict())
+        else:
+            _print_trace(made, places)
+
+
+# --- the final list ------------------------------------------------------------------------------------------------
+
+
+def _results(trace: Trace) -> Iterator[dict[str, Any]]:
+    for row in trace.final:
+        ranks = dict(zip(trace.lists, row.ranks, strict=True))
+        yield {"rank": row.rank, "score": row.score, **asdict(trace.chunks[row.chunk_id]), "ranks": ranks}
+
+
+def _print_results(lab: Lab, trace: Trace) -> None:
+    console = stdout()
+    chunks = [trace.chunks[row.chunk_id] for row in trace.final]
+    matched = lab.matched_words(trace, [chunk.text for chunk in chunks])
+    for row, chunk in zip(trace.final, chunks, strict=True):
+        head = Text(f"{row.rank:>3} {row.score:>8.3f}  ", no_wrap=True, overflow="ellipsis")
+        head.append(printable(chunk.chunk_id), "bold").append(f"  {printable(chunk.heading_path)}", "dim")
+        console.print(head)
+        console.print(_snippet(chunk, matched, console.width - _INDENT - 1))
+    _print_notes(trace.notes if trace.final else [*trace.notes, "nothing was found"])
+
+
+def _snippet(chunk: Chunk, matched: frozenset[str], width: int) -> Text:
+    """The part of the passage with the most matched words, which are underlined."""
+    from retrieval_lab.highlight import snippet, word_spans
+
+    spans = word_spans(chunk.text, matched)
+    left, right = snippet(chunk.text, spans, width, _SNIPPET_LEAD)
+    # One character for one, so that the places of the words stay true.
+    line = "".join(char if char.isprintable() else " " for char in chunk.text[left:right])
+    text = Text(line, no_wrap=True, overflow="ellipsis")
+    for start, end in spans:
+        if left <= start and end <= right:
+            text.stylize("bold underline", start - left, end - left)
+    return Text((" " * _INDENT)[: -1 if left else None] + ("…" if left else ""), no_wrap=True).append_text(text)
+
+
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        typer.echo(f"note: {printable(note)}", err=True)
+
+
+# --- every stage ---------------------------------------------------------------------------------------------------
+
+
+def _print_trace(made: Trace, places: dict[str, dict[str, Place]]) -> None:
+    print_table([("", False), ("", False)], list(_reading(made)))
+    typer.echo()
+    print_table([("stage", False), ("rows", True), ("ms", True), ("how", False)], list(_stages(made)))
+    for chunk_id, found in places.items():
+        typer.echo()
+        standing = [(stage, *_place(place)) for stage, place in found.items()]
+        print_table([(chunk_id, False), ("rank", True), ("score", True), ("", False)], standing)
+    if made.unlabelled:
+        typer.echo(f"\nno passage is marked: {printable(made.unlabelled)}")
+    typer.echo()
+    lists = {name: [hit.chunk_id for hit in hits] for name, hits in made.lists.items()}
+    lists |= {"fused": [row.chunk_id for row in made.fused], "final": [row.chunk_id for row in made.final]}
+    width = max(8, (stdout().width - len(str(_SHOWN_ROWS))) // len(lists) - _GAP)
+    rows = list(_side_by_side(made, list(lists.values()), width))
+    print_table([("", True), *((f"  {name}", False) for name in lists)], rows)
+    _print_notes(made.notes)
+
+
+def _reading(made: Trace) -> Iterator[tuple[str, str]]:
+    yield "query", made.query
+    for name in ("terms", "phrases", "excluded", "stop_words"):
+        found = getattr(made.parsed, name)
+        if found:
+            yield name.replace("_", " "), " ".join(found)
+
+
+def _stages(made: Trace) -> Iterator[tuple[str, str, str, str]]:
+    timings = {stage: f"{seconds * 1e3:.1f}" for stage, seconds in made.timings.items()}
+    for name, search in made.searches.items():
+        scan = next((line.strip(" ->") for line in search.plan if "Scan" in line and "Subquery" not in line), "")
+        yield name, f"{len(made.lists[name])} of {search.asked}", timings[name], scan
+    config = made.config
+    yield "fused", str(len(made.fused)), timings["fusion"], f"{config.fusion.kind}; the first {config.fusion.n} go on"
+    yield "reranked", str(len(made.reranked)), timings["rerank"], config.reranker.kind
+    how = "" if config.mmr_lambda is None else f"MMR, lambda {config.mmr_lambda:g}"
+    yield "final", str(len(made.final)), timings["mmr"], how
+
+
+def _place(place: Place) -> tuple[str, str, str]:
+    rank = "–" if place.rank is None else str(place.rank)
+    score = "" if place.score is None else f"{place.score:.4f}"
+    beyond = "" if place.listed or place.rank is None else "beyond the list"
+    return rank, score, place.reason or beyond
+
+
+def _side_by_side(made: Trace, lists: Sequence[Sequence[str]], width: int) -> Iterator[list[str | Text]]:
+    """The first rows of each list, their ids in `width` cells; the wanted passage is marked."""
+    for row in range(min(_SHOWN_ROWS, max((len(ids) for ids in lists), default=0))):
+        cells: list[str | Text] = [str(row + 1)]
+        for ids in lists:
+            chunk_id = ids[row] if row < len(ids) else ""
+            shown = shorten_middle(printable(chunk_id), width)
+            cells.append(Text(f"● {shown}", "bold") if chunk_id in made.relevant else f"  {shown}")
+        yield cells
+
+
+def _places(places: dict[str, dict[str, Place]]) -> dict[str, Any]:
+    return {chunk_id: {stage: asdict(place) for stage, place in found.items()} for chunk_id, found in places.items()}

@@ -1,0 +1,36 @@
+"""Text for the terminal: what files and queries hold cannot steer it, and tables fit into it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+def printable(text: str) -> str:
+    """The text with every character that is not for reading as an escape, so that none can steer the terminal."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 query`, `2 queries`."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def print_table(columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]]) -> None:
+    """A table on stdout, cut to the terminal's width; of each column the title, and whether it is numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(title for title, _ in columns))
+    for title, is_number in columns:
+        table.add_column(Text(title), justify="right" if is_number else "left", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
+    stdout().print(table)
+
+
+def stdout() -> Console:
+    """A console on standard output as it is now; nothing in a text is markup, and colours only on a terminal."""
+    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False)

@@ -1,0 +1,39 @@
+"""Which lists the screen shows for a configuration, left to right, and what it calls them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retrieval_lab.config import PipelineConfig
+from retrieval_lab.retrievers.base import RetrieverSettings
+from retrieval_lab.retrievers.vector import VectorSearch
+
+_TITLES = {"vector": "Vector", "text": "Full text"}
+_SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
+_RERANKER_SCORES = {"none": "RRF", "lexical": "BM25", "cross-encoder": "logit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One list: the stage it shows, its title, and what its numbers are."""
+
+    stage: str
+    title: str
+    numbers: str
+
+
+def columns(config: PipelineConfig) -> tuple[Column, ...]:
+    """The list of each retriever, then the fused and the final one."""
+    names = "·".join(retriever.name for retriever in config.retrievers)
+    order = "" if config.mmr_lambda is None else "order MMR · "
+    return (
+        *(Column(one.name, _TITLES.get(one.name, one.name), _numbers(one)) for one in config.retrievers),
+        Column("fused", "Fused", f"RRF · {names} ranks"),
+        Column("final", "Final", f"{order}score {_RERANKER_SCORES[config.reranker.kind]} · move"),
+    )
+
+
+def _numbers(retriever: RetrieverSettings) -> str:
+    score = _SCORES.get(retriever.kind, retriever.kind)
+    approximate = isinstance(retriever, VectorSearch) and retriever.scan == "hnsw"
+    return f"{score} · HNSW" if approximate else score
