@@ -126,7 +126,7 @@ class Lab:
             config=config,
             golden=golden,
             relevant=tuple(wanted),
-            unlabelled=why_undefined(chunks, golden) if golden else None,
+            unlabelled=why_undefined(chunks, golden) if golden and not wanted else None,
             beyond=_beyond(pipeline, made, wanted),
             locate=partial(self._locate, made, config),
         )

@@ -255,11 +255,19 @@ def count_embedded(conn: Connection[Any], *, table: Table = CHUNKS, filter: Filt
 
 def chunks_of(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = CHUNKS) -> list[Chunk]:
     """All chunks of the documents, ordered by doc_id and place."""
-    statement = sql.SQL("""
-        SELECT {chunk_id}, {doc_id}, {heading_path}, {start_char}, {end_char}, {text} FROM {table}
-        WHERE {doc_id} = ANY(%s) ORDER BY {doc_id} COLLATE "C", {start_char}, {chunk_id} COLLATE "C"
-    """).format(**table.names(extension_schema(conn)))
-    return [Chunk(*row) for row in execute(conn, statement, (list(doc_ids),))]
+    return [Chunk(*row) for row in execute(conn, _chunks_of_sql(table), (list(doc_ids),))]
+
+
+_CHUNKS_OF: Final = """
+    SELECT {chunk_id}, {doc_id}, {heading_path}, {start_char}, {end_char}, {text} FROM {table}
+    WHERE {doc_id} = ANY(%s)
+    ORDER BY {doc_id} COLLATE "C", {start_char}, {chunk_id} COLLATE "C"
+"""
+
+
+@lru_cache(maxsize=64)
+def _chunks_of_sql(table: Table) -> bytes:
+    return sql.SQL(_CHUNKS_OF).format(**table.names("public")).as_bytes(None)
 
 
 def fetch(

@@ -512,3 +512,40 @@ async def test_a_screen_that_is_too_small_says_so_and_comes_back(
         await pilot.resize_terminal(40, 10)
         await wait_for(pilot, lambda: not app.explore.has_class("too-small"))
         assert ranked(app, "final").display
+
+
+async def test_the_lists_are_those_of_the_configuration(small_corpus: Path, answered: Answered) -> None:
+    """One retriever of a name that a widget has too, one approximate, no reranker."""
+    lists = "retrievers: {query: {kind: text}, near: {kind: vector, scan: hnsw, weight: 0.5}}\nreranker: none\n"
+    (small_corpus / "lab.yaml").write_text(lists, encoding="utf-8")
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        assert app.explore.stages == ("query", "near", "fused", "final")
+        assert [str(ranked(app, stage).border_subtitle) for stage in app.explore.stages] == [
+            "ts_rank_cd",
+            "cosine · HNSW",
+            "RRF · query·near ranks",
+            "score RRF · move",
+        ]
+        assert "none │ k 10" in shown(app, "#header")
+        await pilot.press("2")
+        assert app.focused is ranked(app, "near")
+        await pilot.press("6")
+        assert app.focused is ranked(app, "near")
+        (small_corpus / "lab.yaml").write_text("retrievers: {text: {}}\n", encoding="utf-8")
+        await pilot.press("r")
+        await pilot.pause()
+        await answered(pilot, "how long does the loaf bake")
+        assert app.explore.stages == ("text", "fused", "final")
+        assert app.explore.active == "final"
+    app.close_lab()
+
+
+async def test_a_faulty_lab_yaml_is_told_with_its_line(small_corpus: Path, wait_for: WaitFor) -> None:
+    (small_corpus / "lab.yaml").write_text("top_k: 5\nrerankr: none\n", encoding="utf-8")
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await wait_for(pilot, lambda: app.problem is not None)
+        assert "lab.yaml:2: rerankr: unknown key" in str(app.problem)
+    app.close_lab()
