@@ -14,7 +14,16 @@ import psycopg
 import typer
 from typer.main import get_command
 
-from retrieval_lab import cli_check, cli_config, cli_db, cli_doctor, cli_index, cli_search
+from retrieval_lab import (
+    cli_check,
+    cli_compare,
+    cli_config,
+    cli_db,
+    cli_doctor,
+    cli_eval,
+    cli_index,
+    cli_search,
+)
 from retrieval_lab.errors import LabError
 
 PROGRAM = "retrieval-lab"
@@ -33,6 +42,8 @@ app = typer.Typer(
 app.command("search")(cli_search.search)
 app.command("trace")(cli_search.trace)
 app.command("index")(cli_index.index)
+app.command("eval")(cli_eval.evaluate)
+app.command("compare")(cli_compare.compare)
 app.command("check")(cli_check.check)
 app.add_typer(cli_config.app, name="config")
 app.command("doctor")(cli_doctor.doctor)

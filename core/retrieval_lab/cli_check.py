@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval_lab.cli_options import ConfigOption, CorpusArgument, JsonOption, SetOption, configured, print_json
-from retrieval_lab.cli_text import counted, printable
+from retrieval_lab.cli_text import counted
 from retrieval_lab.corpus import GOLDEN_FILE, CorpusFiles, read_corpus
 from retrieval_lab.errors import Fault, FaultyInput
 from retrieval_lab.golden import GoldenFile, read_golden
 from retrieval_lab.paths import bundled_corpus
+from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.config import PipelineConfig

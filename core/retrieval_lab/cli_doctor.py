@@ -9,9 +9,9 @@ from dataclasses import asdict
 import typer
 
 from retrieval_lab.cli_options import DsnOption, JsonOption, print_json
-from retrieval_lab.cli_text import printable
 from retrieval_lab.doctor import Check, examine
 from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.text import printable
 
 _COLUMNS = 80
 _STATE_WIDTH = len("optional")

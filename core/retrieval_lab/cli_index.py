@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval_lab.cli_options import ConfigOption, DsnOption, JsonOption, SetOption, opened_lab, print_json
-from retrieval_lab.cli_text import counted, printable
+from retrieval_lab.cli_text import counted
+from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.lab import Lab

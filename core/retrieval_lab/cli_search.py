@@ -19,9 +19,10 @@ from retrieval_lab.cli_options import (
     opened_lab,
     print_json,
 )
-from retrieval_lab.cli_text import print_table, printable, stdout
+from retrieval_lab.cli_text import print_table, stdout
 from retrieval_lab.errors import InputError
 from retrieval_lab.shorten import shorten_middle
+from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.lab import Lab

@@ -9,10 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-
-def printable(text: str) -> str:
-    """The text with every character that is not for reading as an escape, so that none can steer the terminal."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
+from retrieval_lab.text import printable
 
 
 def counted(number: int, noun: str) -> str:

@@ -76,7 +76,9 @@ class PipelineConfig:
         if self.top_k < 1:
             raise SettingError("top_k", self.top_k, "1 or more")
         if self.top_k > self.fusion.n:
-            raise SettingError("top_k", self.top_k, f"at most {self.fusion.n}, the size of the pool (fusion.n)")
+            raise SettingError(
+                "top_k", self.top_k, f"at most {self.fusion.n}, the size of the pool (fusion.n)", also="fusion.n"
+            )
 
     @property
     def indexing(self) -> Indexing:
@@ -103,13 +105,16 @@ class PipelineConfig:
 
         Raises InputError with everything that is wrong, a line each.
         """
-        config, faults = read_with(cls, given(dict(data), ""))
+        if not isinstance(data, Mapping):
+            raise InputError(f"a configuration is a mapping of settings, not {type(data).__name__}")
+        config, faults = read_with(cls, given(data, ""))
         if config is None:
             raise InputError("\n".join(faults))
         return config
 
 
-_STAGES = ("fused", "reranked", "final")
+# Names that stages and timings have already.
+_STAGES = ("fused", "reranked", "final", "fusion", "fetch", "rerank", "mmr")
 
 
 def _to_dict(part: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,19 @@ import yaml
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_values import PARTS, Given, given, read_with
-from retrieval_lab.errors import InputError
+from retrieval_lab.errors import Fault, InputError
 from retrieval_lab.paths import corpus_home
 from retrieval_lab.retrievers.registry import RETRIEVERS
 from retrieval_lab.settings import NoReranker
+from retrieval_lab.text import printable
+from retrieval_lab.yaml_nodes import NotYaml, key_text, parse_nodes, plain_value, read_nodes, require_plain
 
 CONFIG_FILE = "lab.yaml"
 DEFAULT = "default"
 COMMAND_LINE = "--set"
+
+_NULL = "tag:yaml.org,2002:null"
+_SHOWN_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,8 @@ def save_config(config: PipelineConfig, path: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where there is no folder, there is nothing to remove either
+            temporary.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
@@ -88,42 +95,52 @@ def save_config(config: PipelineConfig, path: Path) -> None:
 
 
 def _read_file(path: Path) -> Given:
-    loader = None
+    root = read_nodes(path)
+    if isinstance(root, Fault):
+        raise InputError(str(root))
+    if root is None or (isinstance(root, yaml.ScalarNode) and root.tag == _NULL):
+        return Given({}, f"{path}:1")
     try:
-        loader = yaml.SafeLoader(path.read_bytes().decode("utf-8-sig"))
-        root = loader.get_single_node()
-        return Given({}, f"{path}:1") if root is None else _from_node(loader, root, path, ())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}; save the file as UTF-8") from error
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise InputError(f"{path}:{mark.line + 1 if mark else 1}: not YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
-    finally:
-        if loader is not None:
-            loader.dispose()
+        return _Nodes(f"{path}:{{line}}").given(root)
+    except NotYaml as error:
+        raise InputError(f"{path}:{error.line}: {error}") from error
 
 
-def _from_node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: tuple[yaml.Node, ...]) -> Given:
-    origin = f"{path}:{node.start_mark.line + 1}"
-    if node in inside:
-        raise InputError(f"{origin}: an alias to what it stands in")
-    if isinstance(node, yaml.SequenceNode):
-        return Given([_from_node(loader, item, path, (*inside, node)) for item in node.value], origin)
-    if not isinstance(node, yaml.MappingNode):
-        return Given(loader.construct_object(node), origin)
-    entries: dict[str, Given] = {}
-    for key_node, value_node in node.value:
-        key = str(key_node.value)
-        if key in entries:
-            raise InputError(f"{path}:{key_node.start_mark.line + 1}: {key} is repeated")
-        value = _from_node(loader, value_node, path, (*inside, node))
-        # The line of the key: a mapping's own line is that of its first entry.
-        entries[key] = Given(value.value, f"{path}:{key_node.start_mark.line + 1}")
-    return Given(entries, origin)
+class _Nodes:
+    """Makes plain values of YAML nodes; `origin` says where one was written, with a place for the line."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._made: dict[int, Given] = {}  # what an alias stands for is made once
+        self._open: set[int] = set()
+
+    def given(self, node: yaml.Node) -> Given:
+        """The value of a node. Raises NotYaml."""
+        if id(node) in self._open:
+            raise NotYaml(node.start_mark.line + 1, "an alias stands within what it means")
+        if id(node) not in self._made:
+            self._open.add(id(node))
+            self._made[id(node)] = self._make(node)
+            self._open.remove(id(node))
+        return self._made[id(node)]
+
+    def _make(self, node: yaml.Node) -> Given:
+        if isinstance(node, yaml.ScalarNode):
+            return Given(plain_value(node), self._at(node))
+        require_plain(node)
+        if isinstance(node, yaml.SequenceNode):
+            return Given([self.given(item) for item in node.value], self._at(node))
+        entries: dict[str, Given] = {}
+        for key_node, value_node in node.value:
+            key = key_text(key_node)
+            if key in entries:
+                raise NotYaml(key_node.start_mark.line + 1, f"{key} is repeated")
+            # The line of the key: a mapping's own line is that of its first entry.
+            entries[key] = Given(self.given(value_node).value, self._at(key_node))
+        return Given(entries, self._at(node))
+
+    def _at(self, node: yaml.Node) -> str:
+        return self._origin.format(line=node.start_mark.line + 1)
 
 
 # --- the command line ----------------------------------------------------------------------------------------------
@@ -132,12 +149,17 @@ def _from_node(loader: yaml.SafeLoader, node: yaml.Node, path: Path, inside: tup
 def _parsed(override: str) -> tuple[list[str], Given]:
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
-        raise InputError(f"{COMMAND_LINE} {override!r}: expected KEY=VALUE, such as top_k=20 or reranker.kind=none")
+        raise InputError(
+            f"{COMMAND_LINE} {printable(override)!r}: expected KEY=VALUE, such as top_k=20 or reranker.kind=none"
+        )
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"{COMMAND_LINE} {override!r}: the value is not YAML; put it in quotes") from error
-    return key.strip().split("."), given(value, COMMAND_LINE)
+        root = parse_nodes(text)
+        value = Given(None, COMMAND_LINE) if root is None else _Nodes(COMMAND_LINE).given(root)
+    except NotYaml as error:
+        raise InputError(
+            f"{COMMAND_LINE} {printable(override)[:_SHOWN_CHARS]}: {error}; put a text in quotes"
+        ) from error
+    return key.strip().split("."), value
 
 
 def _overridden(values: Mapping[str, Given], keys: Sequence[str], value: Given) -> dict[str, Given]:
@@ -161,12 +183,18 @@ def _overridden(values: Mapping[str, Given], keys: Sequence[str], value: Given) 
     elif first in PARTS:
         merged[first] = _changed(merged.get(first), rest, value, usual=PARTS[first][1])
         if first == "reranker" and _kind(merged[first], "") == NoReranker.kind:
-            merged.pop("mmr_lambda", None)  # what it was for is gone; an override of its own that follows counts
+            _drop_of_file(merged, "mmr_lambda")  # what it was for is gone
     elif rest and isinstance(old := merged.get(first, Given({}, COMMAND_LINE)).value, dict):
         merged[first] = Given(_overridden(old, rest, value), COMMAND_LINE)
     else:
         merged[first] = value if not rest else given({rest[0]: value.value}, COMMAND_LINE)
     return merged
+
+
+def _drop_of_file(values: dict[str, Given], key: str) -> None:
+    """What the command line itself says stays, and is a fault if it does not fit."""
+    if key in values and values[key].origin != COMMAND_LINE:
+        del values[key]
 
 
 def _changed(old: Given | None, keys: Sequence[str], value: Given, *, usual: str) -> Given:

@@ -24,6 +24,7 @@ from retrieval_lab.settings import (
     NoReranker,
     RrfFusion,
 )
+from retrieval_lab.text import printable
 from retrieval_lab.types import Filter
 
 T = TypeVar("T")
@@ -49,6 +50,7 @@ KEYS = (
 )
 
 _SHOWN_CHARS = 60
+_LARGEST = 2**31 - 1  # what PostgreSQL's int holds, and more than any setting means
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Reader:
 
     def fault(self, at: Given, key: str, message: str) -> None:
         """Note what is wrong with the value of a key."""
-        self.faults.append(": ".join(part for part in (at.origin, key, message) if part))
+        self.faults.append(printable(": ".join(part for part in (at.origin, key, message) if part)))
 
     def _top(self, key: str, value: Given) -> tuple[Any] | None:
         """The value in a tuple, since None is a value too; None after a fault."""
@@ -110,7 +112,7 @@ class Reader:
         if entries is None:
             return None
         kind = entries.pop("kind", Given(usual, value.origin))
-        if kind.value not in kinds:
+        if not isinstance(kind.value, str) or kind.value not in kinds:
             self.fault(kind, f"{key}.kind", _unknown(kind.value, kinds, "the kinds are"))
             return None
         return self._settings(kinds[kind.value], entries, key, value, {})
@@ -130,7 +132,7 @@ class Reader:
         if entries is None:
             return None
         kind = entries.pop("kind", Given(name, value.origin))
-        if kind.value not in RETRIEVERS:
+        if not isinstance(kind.value, str) or kind.value not in RETRIEVERS:
             mend = "a list of another name needs a kind" if kind.value == name else "the kinds are"
             self.fault(kind, f"{key}.kind", _unknown(kind.value, RETRIEVERS, mend))
             return None
@@ -202,11 +204,16 @@ def _as_kind(value: Any, kind: Any) -> tuple[Any] | None:
     if get_origin(kind) is Literal:
         return (value,) if value in get_args(kind) else None
     if kind in (int, float):
-        allowed = int if kind is int else int | float
-        return (value,) if isinstance(value, allowed) and not isinstance(value, bool) else None
+        return (value,) if _is_number(value, kind) else None
     if kind is type(None):
         return (None,) if value is None else None
     return (value,) if isinstance(value, kind) else None
+
+
+def _is_number(value: Any, kind: type[int] | type[float]) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
+        return False
+    return isinstance(value, float) or abs(value) <= _LARGEST
 
 
 _NAMES: Mapping[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -239,6 +246,8 @@ def _shown(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return "a number that is too large"  # Python refuses to print some
     return "nothing" if value is None else repr(value)[:_SHOWN_CHARS]
 
 
@@ -250,6 +259,16 @@ def read_with(build: Callable[..., T], root: Given) -> tuple[T | None, tuple[str
         try:
             return build(**arguments), ()
         except SettingError as error:
-            at = root.value.get(error.key, root) if isinstance(root.value, dict) else root
+            places = [_place(root, key) for key in (error.key, error.also)]
+            at = next((place for place in places if place is not None), root)
             reader.fault(at, "", str(error))
     return None, tuple(reader.faults)
+
+
+def _place(root: Given, key: str | None) -> Given | None:
+    """Where the value of a dotted key was written."""
+    found: Given | None = root if key else None
+    for name in (key or "").split("."):
+        inner = found.value if found is not None else None
+        found = inner.get(name) if isinstance(inner, dict) else None
+    return found

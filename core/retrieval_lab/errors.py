@@ -25,10 +25,11 @@ class InputError(LabError, ValueError):
 
 
 class SettingError(InputError):
-    """A setting has a value that it cannot have; `key` names the setting."""
+    """A setting has a value that it cannot have; `key` names it, and `also` another that it does not fit."""
 
-    def __init__(self, key: str, found: object, expected: str) -> None:
+    def __init__(self, key: str, found: object, expected: str, *, also: str | None = None) -> None:
         self.key = key
+        self.also = also
         super().__init__(f"{key} is {found}; expected {expected}")
 
 

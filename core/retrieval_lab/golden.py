@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ import yaml
 from retrieval_lab.errors import Fault, FaultyInput
 from retrieval_lab.text import sendable
 from retrieval_lab.types import GoldenQuery
+from retrieval_lab.yaml_nodes import read_nodes
 
 KEYS = tuple(field.name for field in fields(GoldenQuery))
 
@@ -83,32 +83,13 @@ class _Reader:
                 yield query
 
     def _compose(self) -> yaml.Node | None:
-        try:
-            if self.path.exists() and not self.path.is_file():  # a pipe would keep us waiting
-                raise OSError(errno.EINVAL, "it is not a file")
-            text = self.path.read_bytes().decode("utf-8-sig")
-            root = yaml.compose(text, Loader=yaml.SafeLoader)
-        except OSError as error:
-            self.faults.append(Fault(self.path, None, f"cannot be read: {error.strerror}"))
-        except UnicodeDecodeError as error:
-            line = error.object.count(b"\n", 0, error.start) + 1
-            self.faults.append(Fault(self.path, line, f"not UTF-8: byte 0x{error.object[error.start]:02x}"))
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            self.faults.append(Fault(self.path, mark.line + 1 if mark else None, f"not YAML: {error.problem}"))
-        except yaml.reader.ReaderError as error:
-            line = text.count("\n", 0, error.position) + 1
-            message = f"not YAML: the character U+{int(error.character):04X} is not allowed"
-            self.faults.append(Fault(self.path, line, message))
-        except (ValueError, OverflowError) as error:  # an escape such as \U00110000, which PyYAML lets through
-            self.faults.append(Fault(self.path, None, f"not YAML: {error}"))
-        except RecursionError:
-            self.faults.append(Fault(self.path, None, "nested too deeply; expected a list of flat mappings"))
-        else:
-            if root is None:
-                self.faults.append(Fault(self.path, None, "the file is empty; expected a list of queries, [] for none"))
-            return root
-        return None
+        root = read_nodes(self.path)
+        if isinstance(root, Fault):
+            self.faults.append(root)
+            return None
+        if root is None:
+            self.faults.append(Fault(self.path, None, "the file is empty; expected a list of queries, [] for none"))
+        return root
 
     def _query(self, node: yaml.Node, number: int) -> GoldenQuery | None:
         """The query of one list entry, or None after noting at least one fault."""

@@ -20,7 +20,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.extension import extension_schema
 from retrieval_lab.statements import execute, is_idle
 from retrieval_lab.store import CHUNKS, Table, vector_literal
-from retrieval_lab.text import sendable
+from retrieval_lab.text import sendable, storable
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Ranked, TextQuery
 
 Scan = Literal["exact", "hnsw"]
@@ -91,7 +91,7 @@ def nearest_explained(
     # then: a rollback makes psycopg forget all statements that it has prepared.
     with conn.transaction(force_rollback=not is_idle(conn)):
         statement = _nearest_sql(table, extension_schema(conn), bool(filter.doc_ids))
-        parameters = {"vector": vector_literal(vector), "n": n, "doc_ids": list(filter.doc_ids)}
+        parameters = {"vector": vector_literal(vector), "n": n, "doc_ids": storable(filter.doc_ids)}
         for way in scans:
             if len(rows) < n:
                 execute(conn, _SETTINGS[way], {"n": min(n, MAX_EF_SEARCH)})
@@ -203,7 +203,7 @@ def search(
 
 
 def _matching_parameters(parsed: TextQuery, n: int, filter: Filter) -> dict[str, object]:
-    return {"q": parsed.alternatives, "excluded": parsed.exclusions, "n": n, "doc_ids": list(filter.doc_ids)}
+    return {"q": parsed.alternatives, "excluded": parsed.exclusions, "n": n, "doc_ids": storable(filter.doc_ids)}
 
 
 def _plan(conn: Connection[Any], statement: bytes, parameters: Mapping[str, object]) -> tuple[str, ...]:

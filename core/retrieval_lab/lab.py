@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import effective_config
-from retrieval_lab.corpus import GOLDEN_FILE
+from retrieval_lab.corpus import GOLDEN_FILE, document_path
 from retrieval_lab.database import Database
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput, InputError, LabError
@@ -156,6 +156,25 @@ class Lab:
         found = self._questions.ask(lambda conn: fetch(conn, chunk_ids, table=self._table))
         return {chunk_id: chunk for chunk_id, (chunk, _) in found.items()}
 
+    def neighbours(self, chunk_id: str) -> tuple[Chunk | None, Chunk | None]:
+        """The chunks before and after this one in its document, None at its ends. Raises as `trace` does."""
+        doc_id = chunk_id.rpartition("#")[0]
+        chunks = self._questions.ask(lambda conn: chunks_of(conn, [doc_id], table=self._table))
+        place = next((place for place, chunk in enumerate(chunks) if chunk.chunk_id == chunk_id), None)
+        if place is None:
+            return None, None
+        before = chunks[place - 1] if place else None
+        return before, chunks[place + 1] if place + 1 < len(chunks) else None
+
+    def source(self, chunk: Chunk) -> tuple[Path, int] | None:
+        """The file of a chunk and the line, from 1, in which it begins; None when the file is gone."""
+        path = document_path(self.corpus, chunk.doc_id)
+        if path is None:
+            return None
+        # Offsets count in the text as it was read: line ends are one character there.
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+        return path, text.count("\n", 0, chunk.start_char) + 1
+
     def matched_words(self, made: Stages, texts: Iterable[str]) -> frozenset[str]:
         """The words of the texts, lower case, that full-text search matched for the traced query.
 
@@ -200,14 +219,20 @@ class Lab:
         cancelled: Callable[[], bool],
     ) -> list[QueryResult]:
         labelled = labels(conn, self.golden, table=self._table)
-        results: list[QueryResult] = []
-        progress(0, len(labelled))
-        for result in evaluate_queries(self._pipeline(conn, config), labelled):
-            results.append(result)
-            progress(len(results), len(labelled))
-            if cancelled():
-                raise Cancelled(f"stopped after {len(results)} of {len(labelled)} queries")
-        return results
+
+        def until_cancelled() -> Iterator[tuple[GoldenQuery, frozenset[str]]]:
+            for done, query in enumerate(labelled):
+                progress(done, len(labelled))
+                if cancelled():
+                    raise Cancelled(f"stopped after {done} of {len(labelled)} queries")
+                yield query
+            progress(len(labelled), len(labelled))
+
+        return list(evaluate_queries(self._pipeline(conn, config), until_cancelled()))
+
+    def server_versions(self) -> dict[str, str]:
+        """The versions of the server and its vector extension: `postgresql`, `pgvector`. Raises as `trace` does."""
+        return self._background.ask(_server_versions)
 
     def cancel(self) -> None:
         """Stop the question that is running, from any thread; its caller gets psycopg's QueryCanceled.
@@ -268,6 +293,12 @@ class Lab:
             fusion=config.fusion.fuse,
             filter=config.filter,
         )
+
+
+def _server_versions(conn: Connection[Any]) -> dict[str, str]:
+    statement = "SELECT current_setting('server_version'), extversion FROM pg_extension WHERE extname = 'vector'"
+    row = conn.execute(statement).fetchone()
+    return {} if row is None else {"postgresql": str(row[0]), "pgvector": str(row[1])}
 
 
 def _beyond(pipeline: Pipeline, made: Stages, chunk_ids: Sequence[str]) -> dict[str, dict[str, Place]]:

@@ -12,6 +12,7 @@ from retrieval_lab.embed import Vectors
 from retrieval_lab.extension import extension_schema
 from retrieval_lab.statements import execute
 from retrieval_lab.store import CHUNKS, Table, vector_literal
+from retrieval_lab.text import storable
 from retrieval_lab.types import EVERYTHING, Filter, Place, TextQuery
 
 NOT_STORED = "not in the index"
@@ -84,10 +85,10 @@ def _text_place(row: tuple[Any, ...] | None) -> Place:
 
 
 def _which(chunk_ids: Sequence[str], filter: Filter) -> dict[str, object]:
-    return {"ids": list(chunk_ids), "doc_ids": list(filter.doc_ids)}
+    return {"ids": storable(chunk_ids), "filtered": bool(filter.doc_ids), "doc_ids": storable(filter.doc_ids)}
 
 
-_ALLOWED: Final = "(cardinality(%(doc_ids)s::text[]) = 0 OR {doc_id} = ANY(%(doc_ids)s))"
+_ALLOWED: Final = "(NOT %(filtered)s OR {doc_id} = ANY(%(doc_ids)s))"
 
 # Ranks are counted rather than sorted for: one pass over the distances for each chunk that is asked about.
 _VECTOR: Final = """

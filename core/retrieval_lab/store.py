@@ -21,7 +21,7 @@ from retrieval_lab.embed import Embedder, Vectors, embed_checked
 from retrieval_lab.errors import InputError
 from retrieval_lab.extension import ensure_extension, extension_schema
 from retrieval_lab.statements import execute
-from retrieval_lab.text import sendable, words
+from retrieval_lab.text import sendable, storable, words
 from retrieval_lab.types import EVERYTHING, Chunk, Filter
 
 MAX_INDEXED_DIMS = 2000
@@ -247,15 +247,16 @@ def count_embedded(conn: Connection[Any], *, table: Table = CHUNKS, filter: Filt
     """The number of chunks that vector search can find: those the filter lets through, without zero vectors."""
     statement = sql.SQL("""
         SELECT count(*) FROM {table} WHERE {public}.vector_norm({embedding}) > 0
-        AND (cardinality(%(doc_ids)s::text[]) = 0 OR {doc_id} = ANY(%(doc_ids)s))
+        AND (NOT %(filtered)s OR {doc_id} = ANY(%(doc_ids)s))
     """).format(**table.names(extension_schema(conn)))
-    row = execute(conn, statement, {"doc_ids": list(filter.doc_ids)}).fetchone()
+    parameters = {"filtered": bool(filter.doc_ids), "doc_ids": storable(filter.doc_ids)}
+    row = execute(conn, statement, parameters).fetchone()
     return int(row[0]) if row else 0
 
 
 def chunks_of(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = CHUNKS) -> list[Chunk]:
     """All chunks of the documents, ordered by doc_id and place."""
-    return [Chunk(*row) for row in execute(conn, _chunks_of_sql(table), (list(doc_ids),))]
+    return [Chunk(*row) for row in execute(conn, _chunks_of_sql(table), (storable(doc_ids),))]
 
 
 _CHUNKS_OF: Final = """
@@ -278,7 +279,7 @@ def fetch(
         return {}
     statement = _fetch_sql(table, extension_schema(conn))
     # bytea in text form would be twice as long and need decoding.
-    rows = execute(conn, statement, {"ids": list(chunk_ids)}, binary=True).fetchall()
+    rows = execute(conn, statement, {"ids": storable(chunk_ids)}, binary=True).fetchall()
     found = {row[0]: (Chunk(*row[:6]), _vector(row[6])) for row in rows}
     return {chunk_id: found[chunk_id] for chunk_id in chunk_ids if chunk_id in found}
 

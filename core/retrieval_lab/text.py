@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 WORD = re.compile(r"\w+")
 _WHITE_SPACE = re.compile(r"\s+")
@@ -28,3 +29,13 @@ def folded(text: str) -> str:
 def sendable(text: str) -> tuple[str, int]:
     """The text with NULs and lone surrogates turned into spaces, and how many there were."""
     return _UNSENDABLE.subn(" ", text)
+
+
+def storable(texts: Iterable[str]) -> list[str]:
+    """Those of the texts that PostgreSQL can hold, and so can have."""
+    return [text for text in texts if not _UNSENDABLE.search(text)]
+
+
+def printable(text: str) -> str:
+    """The text with every character that is not for reading as an escape, so that none can steer the terminal."""
+    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)

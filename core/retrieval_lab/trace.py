@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
@@ -18,6 +18,8 @@ from retrieval_lab.types import (
     Stages,
     TextQuery,
 )
+
+T = TypeVar("T")
 
 FORMAT = 1
 
@@ -107,8 +109,8 @@ class Trace(Stages):
             raise InputError(f"this is no trace of format {FORMAT}: its format is {found!r}")
         try:
             return cls(**_read(data))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"this trace is broken: {type(error).__name__} {error}") from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"this trace is broken: {' '.join(str(error).split())}") from error
 
     def _beyond(self, chunk_id: str) -> Mapping[str, Place]:
         if chunk_id in self.beyond:
@@ -148,27 +150,53 @@ def _row(row: Ranked) -> dict[str, Any]:
 
 
 def _read(data: Mapping[str, Any]) -> dict[str, Any]:
-    parsed = TextQuery(**{key: tuple(data["parsed"][key]) for key in ("positive", "excluded", "notes", "stop_words")})
+    """The arguments of a Trace. Raises KeyError, TypeError, AttributeError and ValueError where the data is broken."""
+    config = PipelineConfig.from_dict(data["config"])
+    names = [retriever.name for retriever in config.retrievers]
+    if list(data["lists"]) != names or list(data["searches"]) != names:
+        raise ValueError(f"its lists are {', '.join(data['lists'])}, its configuration makes {', '.join(names)}")
+    parsed = {key: _texts(data["parsed"][key]) for key in ("positive", "excluded", "notes", "stop_words")}
     return {
-        "query": data["query"],
-        "config": PipelineConfig.from_dict(data["config"]),
-        "golden": None if data["golden"] is None else GoldenQuery(**data["golden"]),
-        "relevant": tuple(data["relevant"]),
-        "unlabelled": data["unlabelled"],
-        "parsed": parsed,
-        "lists": {name: tuple(Hit(**hit) for hit in hits) for name, hits in data["lists"].items()},
-        "searches": {name: Search(search["asked"], tuple(search["plan"])) for name, search in data["searches"].items()},
-        **{stage: tuple(_ranked(data[stage])) for stage in ("fused", "reranked", "final")},
-        "chunks": {chunk_id: Chunk(**chunk) for chunk_id, chunk in data["chunks"].items()},
+        "query": _of(str, data["query"]),
+        "config": config,
+        "golden": None if data["golden"] is None else _made(GoldenQuery, data["golden"]),
+        "relevant": _texts(data["relevant"]),
+        "unlabelled": _of(str | None, data["unlabelled"]),
+        "parsed": TextQuery(**parsed),
+        "lists": {name: tuple(_made(Hit, hit) for hit in hits) for name, hits in data["lists"].items()},
+        "searches": {
+            name: Search(_of(int, search["asked"]), _texts(search["plan"])) for name, search in data["searches"].items()
+        },
+        **{stage: tuple(_ranked(row) for row in data[stage]) for stage in ("fused", "reranked", "final")},
+        "chunks": {chunk_id: _made(Chunk, chunk) for chunk_id, chunk in data["chunks"].items()},
         "beyond": {
-            chunk_id: {name: Place(**place) for name, place in places.items()}
+            chunk_id: {name: _made(Place, place) for name, place in places.items()}
             for chunk_id, places in data["beyond"].items()
         },
-        "notes": tuple(data["notes"]),
-        "timings": dict(data["timings"]),
+        "notes": _texts(data["notes"]),
+        "timings": {stage: _of(float, seconds) for stage, seconds in data["timings"].items()},
     }
 
 
-def _ranked(rows: Iterable[Mapping[str, Any]]) -> Iterator[Ranked]:
-    for row in rows:
-        yield Ranked(row["chunk_id"], row["score"], row["rank"], tuple(row["ranks"]))
+def _ranked(row: Mapping[str, Any]) -> Ranked:
+    ranks = tuple(_of(int | None, rank) for rank in row["ranks"])
+    return Ranked(_of(str, row["chunk_id"]), _of(float, row["score"]), _of(int, row["rank"]), ranks)
+
+
+def _made(kind: type[T], data: Mapping[str, Any]) -> T:
+    """An instance of a dataclass of plain values, each of its type."""
+    types = get_type_hints(kind)
+    return kind(**{name: _of(types[name], value) for name, value in data.items()})
+
+
+def _texts(data: Any) -> tuple[str, ...]:
+    return tuple(_of(str, text) for text in _of(list, data))
+
+
+def _of(expected: Any, value: Any) -> Any:
+    """The value, if it is of the type; a whole number is a float too."""
+    allowed = int | float if expected in (float, float | None) else expected
+    is_none = value is None and expected == float | None
+    if not is_none and (not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool)):
+        raise TypeError(f"expected {expected}, found {value!r:.60}")
+    return value

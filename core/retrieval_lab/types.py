@@ -73,6 +73,9 @@ class Filter:
 
     doc_ids: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "doc_ids", tuple(dict.fromkeys(self.doc_ids)))
+
 
 EVERYTHING = Filter()
 

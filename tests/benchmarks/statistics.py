@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from retrieval_lab.evals.comparison import Comparison, compare_measures
 from retrieval_lab.evals.measures import measure
-from retrieval_lab.evals.statistics import DRAWS, RESAMPLES, Comparison, compare_measures
+from retrieval_lab.evals.resampling import DRAWS, RESAMPLES
 from tests.benchmarks.timing import Ratio, compare
 
 QUERIES, DEPTH, RELEVANT, K = 1_000, 100, 10, 10

@@ -52,6 +52,7 @@ LAYERS = [
         "store",
         "text",
         "textquery",
+        "yaml_nodes",
     },
     {
         "cluster",

@@ -1,0 +1,403 @@
+"""A run: one evaluation of a golden set under one configuration, as a value that can be kept and compared."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from retrieval_lab.config import PipelineConfig
+from retrieval_lab.corpus import read_corpus
+from retrieval_lab.errors import InputError
+from retrieval_lab.evals.measures import AT_CUT
+from retrieval_lab.evals.resampling import DRAWS, RESAMPLES, SEED
+from retrieval_lab.evals.stored import Stored, as_number, as_rank, as_text, read_json, shown, write_json
+from retrieval_lab.paths import corpus_home
+from retrieval_lab.retrievers.vector import VectorSearch
+from retrieval_lab.settings import ModelReranker, RerankerSettings
+from retrieval_lab.types import Document, GoldenQuery, Hit
+
+if TYPE_CHECKING:
+    from retrieval_lab.lab import Lab
+    from retrieval_lab.metrics import QueryResult
+
+FORMAT = 1
+SUFFIX = ".json"
+
+_KEYS = ("name", "created", "corpus", "config", "fingerprint", "queries")
+_SHOWN_RUNS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFacts:
+    """What was searched and measured with.
+
+    `folder` is the name of the corpus folder. `documents_hash` is that of the ids and texts of the indexed documents,
+    however they were cut into chunks, `golden_hash` that of the queries and their labels; neither depends on the order
+    or the layout of the files. `documents`, `chunks` and `queries` are their numbers.
+    """
+
+    folder: str
+    documents_hash: str
+    golden_hash: str
+    documents: int
+    chunks: int
+    queries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """What else the numbers depend on.
+
+    `embedder` and `reranker` name the models, `scans` has the scan of each vector list by the list's name, `versions`
+    those of the lab, Python, numpy, the PostgreSQL server and pgvector. The rest is how intervals and p are drawn.
+    """
+
+    embedder: str
+    reranker: str
+    scans: Mapping[str, str]
+    versions: Mapping[str, str]
+    resamples: int = RESAMPLES
+    bootstrap_seed: int = SEED
+    draws: int = DRAWS
+    permutation_seed: int = SEED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRecord:
+    """What one golden query got.
+
+    `relevant` are the ids of its relevant chunks; where there are none, `undefined` says why and `measures` is empty.
+    `ranks` is the rank of the first relevant chunk in each retriever's list, in `fused`, `reranked` and `final`, None
+    where it is not there. `final` is the list that was measured, `measures` has a value for each of `measure_names`,
+    `seconds` is what the query took.
+    """
+
+    query_id: str
+    query: str
+    kind: str
+    relevant: tuple[str, ...]
+    undefined: str | None
+    ranks: Mapping[str, int | None]
+    final: tuple[Hit, ...]
+    measures: Mapping[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One evaluation, made by `run`, with the results of the golden queries in the order of their file.
+
+    `name` is what it is kept under, `created` the UTC time in ISO form. The cut of the final list is `config.top_k`.
+    """
+
+    name: str
+    created: str
+    corpus: CorpusFacts
+    config: PipelineConfig
+    fingerprint: Fingerprint
+    queries: tuple[QueryRecord, ...]
+
+    @property
+    def k(self) -> int:
+        """The cut of the final list."""
+        return self.config.top_k
+
+    @property
+    def defined(self) -> tuple[QueryRecord, ...]:
+        """The queries that measures count: those with a relevant chunk."""
+        return tuple(record for record in self.queries if record.measures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as JSON has it, with `"format": 1`; `from_dict` makes an equal run of it."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "created": self.created,
+            "corpus": asdict(self.corpus),
+            "config": self.config.to_dict(),
+            "fingerprint": asdict(self.fingerprint),
+            "queries": [_to_dict(record) for record in self.queries],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Run:
+        """The run that `to_dict` wrote. Raises InputError for another format, another document or a broken run."""
+        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+            found = (
+                f"its format is {shown(data.get('format'))}" if isinstance(data, Mapping) else f"it is {shown(data)}"
+            )
+            raise InputError(f"this is no run of format {FORMAT}: {found}; `retrieval-lab eval --save` makes one")
+        missing = [key for key in _KEYS if key not in data]
+        if missing:
+            raise InputError(f"this is no run: it has no {', '.join(missing)}; `retrieval-lab eval --save` makes one")
+        try:
+            return _read(Stored(data, ""))
+        except InputError as error:
+            faults = "; ".join(str(error).splitlines())
+            raise InputError(f"this run is broken: {faults}; evaluate again to replace it") from error
+
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Write the run as JSON, whole or not at all. Missing folders are made.
+
+        Raises InputError when there is something at the path already, unless `overwrite`, or it cannot be written.
+        """
+        if not overwrite:
+            require_free(path)
+        write_json(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: Path) -> Run:
+        """The run in a file. Raises InputError when there is none, or the file holds none, with the path."""
+        try:
+            data = read_json(path)
+        except FileNotFoundError as error:
+            raise InputError(f"{path}: no such run; {_others(path)}") from error
+        try:
+            return cls.from_dict(data)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
+
+
+# --- making one ----------------------------------------------------------------------------------------------------
+
+
+def run(
+    lab: Lab,
+    config: PipelineConfig | None = None,
+    *,
+    k: int | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Run:
+    """Evaluate the golden set of the lab's corpus under a configuration, by default the lab's own, cut at k.
+
+    The run's name is made from its time. `progress` and `cancelled` are as for `Lab.evaluate_queries`.
+
+    Raises as that does, and InputError when files changed after they were indexed, since then nobody could say what
+    was searched, or when the pool cannot fill k.
+    """
+    config = config or lab.config
+    if k is not None:
+        config = replace(config, top_k=k)
+    documents = _searched(lab)
+    began = datetime.now(UTC)
+    results = lab.evaluate_queries(config, progress=progress, cancelled=cancelled)
+    golden = [result.query for result in results]
+    return Run(
+        name=began.strftime("%Y%m%d-%H%M%S"),
+        created=began.isoformat(timespec="seconds"),
+        corpus=CorpusFacts(
+            folder=lab.corpus.name,
+            documents_hash=hash_of_documents(documents),
+            golden_hash=hash_of_golden(golden),
+            documents=len(documents),
+            chunks=lab.index.chunks,
+            queries=len(golden),
+        ),
+        config=config,
+        fingerprint=_fingerprint(lab, config),
+        queries=tuple(_record(lab, config, result) for result in results),
+    )
+
+
+def measure_names(config: PipelineConfig) -> tuple[str, ...]:
+    """The measures of a run under this configuration, such as `recall@10`.
+
+    Those of the final list at its cut come first, then recall of the fused pool and of each list alone at its depth,
+    such as `fused recall@50`.
+    """
+    at_cut = [f"{name}@{config.top_k}" for name in AT_CUT]
+    return (
+        *at_cut,
+        f"fused recall@{config.fusion.n}",
+        *(f"{retriever.name} recall@{retriever.n}" for retriever in config.retrievers),
+    )
+
+
+def hash_of_documents(documents: Iterable[Document]) -> str:
+    """A hash of the ids and texts, whatever their order."""
+    return _hash((one.doc_id, one.text) for one in sorted(documents, key=lambda one: one.doc_id))
+
+
+def hash_of_golden(golden: Iterable[GoldenQuery]) -> str:
+    """A hash of the queries and their labels, whatever their order."""
+    return _hash(tuple(asdict(one).values()) for one in sorted(golden, key=lambda one: one.query_id))
+
+
+def _hash(rows: Iterable[tuple[str, ...]]) -> str:
+    digest = sha256()
+    for row in rows:
+        digest.update(json.dumps(row).encode() + b"\n")  # as JSON, so that no two rows read alike
+    return digest.hexdigest()
+
+
+def _searched(lab: Lab) -> list[Document]:
+    """The documents of the corpus whose chunks are in the index as their text gives them.
+
+    Files that were left out or came later are not among them.
+    """
+    found: list[Document] = []
+    chunks = 0
+    for document in read_corpus(lab.corpus).documents:
+        expected = {chunk.chunk_id: chunk for chunk in lab.config.chunker.chunks(document)}
+        if lab.chunks(list(expected)) == expected:
+            found.append(document)
+            chunks += len(expected)
+    if chunks != lab.index.chunks:
+        raise InputError(
+            f"{lab.corpus}: files changed since they were indexed ({chunks} of the {lab.index.chunks} chunks are still"
+            " theirs); open the corpus again"
+        )
+    return found
+
+
+def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecord:
+    relevant = tuple(sorted(result.relevant_ids))
+    values = [getattr(result, name) for name in AT_CUT]
+    values += [result.pool[name] for name in ("fused", *(retriever.name for retriever in config.retrievers))]
+    return QueryRecord(
+        query_id=result.query.query_id,
+        query=result.query.query,
+        kind=result.query.kind,
+        relevant=relevant,
+        undefined=None if relevant else lab.trace(result.query, config).unlabelled or "no chunk is relevant",
+        ranks=dict(result.ranks),
+        final=tuple(Hit(row.chunk_id, row.score, row.rank) for row in result.final),
+        measures=dict(zip(measure_names(config), values, strict=True)) if relevant else {},
+        seconds=result.seconds,
+    )
+
+
+def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
+    try:
+        version = metadata.version("retrieval-lab")
+    except metadata.PackageNotFoundError:
+        version = "not installed"
+    versions = {"retrieval-lab": version, "python": platform.python_version(), "numpy": np.__version__}
+    return Fingerprint(
+        embedder=lab.embedder.name,
+        reranker=_name(config.reranker),
+        scans={one.name: one.scan for one in config.retrievers if isinstance(one, VectorSearch)},
+        versions={**versions, **lab.server_versions()},
+    )
+
+
+def _name(reranker: RerankerSettings) -> str:
+    return f"{reranker.kind} {reranker.model}" if isinstance(reranker, ModelReranker) else reranker.kind
+
+
+# --- where runs lie ------------------------------------------------------------------------------------------------
+
+
+def resolve_run(name_or_path: str, corpus: Path) -> Path:
+    """Where the run of this name of the corpus lies, or would; a text with a slash or ending in .json is a path.
+
+    Raises InputError for a blank name.
+    """
+    if not name_or_path.strip():
+        raise InputError("the name of a run is blank; expected a name, or a path that ends in .json")
+    if os.sep in name_or_path or name_or_path.endswith(SUFFIX):
+        return Path(name_or_path)
+    return corpus_home(corpus) / "runs" / f"{name_or_path}{SUFFIX}"
+
+
+def stored_runs(corpus: Path) -> list[str]:
+    """The names of the runs that are kept of a corpus, sorted."""
+    return _names(corpus_home(corpus) / "runs")
+
+
+def require_free(path: Path) -> None:
+    """Raises InputError when there is something at the path already, or nothing could be."""
+    try:
+        taken = path.exists()
+    except OSError as error:
+        raise InputError(f"{path}: no run can lie there: {error.strerror}") from error
+    if taken:
+        raise InputError(f"{path}: there already; choose another name, or overwrite it (--force)")
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob(f"[!.]*{SUFFIX}"))
+
+
+def _others(path: Path) -> str:
+    names = _names(path.parent)
+    if not names:
+        return "there are none in that folder; `retrieval-lab eval --save` makes one"
+    more = f" and {len(names) - _SHOWN_RUNS} more" if len(names) > _SHOWN_RUNS else ""
+    return f"in that folder are {', '.join(names[-_SHOWN_RUNS:])}{more}"
+
+
+# --- reading one ---------------------------------------------------------------------------------------------------
+
+
+def _to_dict(record: QueryRecord) -> dict[str, Any]:
+    final = [{"chunk_id": hit.chunk_id, "score": hit.score} for hit in record.final]
+    return {**asdict(record), "relevant": list(record.relevant), "final": final}
+
+
+def _read(data: Stored) -> Run:
+    corpus, fingerprint = data.inner("corpus"), data.inner("fingerprint")
+    found = Run(
+        name=data.text("name"),
+        created=data.text("created"),
+        corpus=CorpusFacts(
+            folder=corpus.text("folder"),
+            documents_hash=corpus.text("documents_hash"),
+            golden_hash=corpus.text("golden_hash"),
+            documents=corpus.count("documents"),
+            chunks=corpus.count("chunks"),
+            queries=corpus.count("queries"),
+        ),
+        config=PipelineConfig.from_dict(data.inner("config").values),
+        fingerprint=Fingerprint(
+            embedder=fingerprint.text("embedder"),
+            reranker=fingerprint.text("reranker"),
+            scans=fingerprint.named("scans", as_text),
+            versions=fingerprint.named("versions", as_text),
+            **{key: fingerprint.count(key) for key in ("resamples", "bootstrap_seed", "draws", "permutation_seed")},
+        ),
+        queries=data.each("queries", _read_record),
+    )
+    _check(found)
+    return found
+
+
+def _read_record(value: Any, place: str) -> QueryRecord:
+    data = Stored(value, place)
+    rows = data.each("final", Stored)
+    return QueryRecord(
+        query_id=data.text("query_id"),
+        query=data.text("query"),
+        kind=data.text("kind"),
+        relevant=data.each("relevant", as_text),
+        undefined=data.text_or_none("undefined"),
+        ranks=data.named("ranks", as_rank),
+        final=tuple(Hit(row.text("chunk_id"), row.number("score"), rank) for rank, row in enumerate(rows, start=1)),
+        measures=data.named("measures", as_number),
+        seconds=data.number("seconds"),
+    )
+
+
+def _check(found: Run) -> None:
+    """What the parts of a run promise each other."""
+    names, seen = set(measure_names(found.config)), set()
+    for record in found.queries:
+        if record.query_id in seen:
+            raise InputError(f"query id {record.query_id!r} stands twice")
+        seen.add(record.query_id)
+        if record.measures.keys() != (names if record.relevant else set()):
+            held = ", ".join(record.measures) or "none"
+            raise InputError(f"the measures of {record.query_id!r} are {held}; its configuration promises others")
+        if "final" not in record.ranks or "reranked" not in record.ranks:
+            raise InputError(f"the ranks of {record.query_id!r} lack the stage 'final' or 'reranked'")

@@ -1,0 +1,107 @@
+"""The means of a run, each with its interval: for all queries and by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from retrieval_lab.evals.resampling import Interval, bootstrap_intervals, mean_of
+from retrieval_lab.evals.runs import QueryRecord, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over queries with its 95% interval, None for one query."""
+
+    value: float
+    interval: Interval | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as JSON has it."""
+        return {"value": self.value, "interval": None if self.interval is None else asdict(self.interval)}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The estimates over some queries by measure, in the order of `measure_names`; empty where no query counts."""
+
+    queries: int
+    measures: Mapping[str, Estimate]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The group as JSON has it."""
+        return {
+            "queries": self.queries,
+            "measures": {name: estimate.to_dict() for name, estimate in self.measures.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """What a query takes in seconds: the median, and what 95% of the queries stay within."""
+
+    median: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run comes to. `undefined` says for each query that no mean counts why, by its id."""
+
+    all: Group
+    by_kind: Mapping[str, Group]
+    undefined: Mapping[str, str]
+    latency: Latency
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as JSON has it."""
+        return {
+            "all": self.all.to_dict(),
+            "by_kind": {kind: group.to_dict() for kind, group in self.by_kind.items()},
+            "undefined": dict(self.undefined),
+            "latency": asdict(self.latency),
+        }
+
+
+def summarise(run: Run) -> Summary:
+    """The means of a run with their percentile bootstrap intervals over queries, all and by kind, kinds sorted.
+
+    A query without a relevant chunk counts in no mean and is named in `undefined`.
+    """
+    kinds = sorted({record.kind for record in run.queries})
+    return Summary(
+        all=_group(run.defined),
+        by_kind={kind: _group([record for record in run.defined if record.kind == kind]) for kind in kinds},
+        undefined={record.query_id: record.undefined or "" for record in run.queries if not record.measures},
+        latency=latency(run),
+    )
+
+
+def latency(run: Run) -> Latency:
+    """The latency of a run's queries without the first, which connects, loads models and warms the server's cache.
+
+    A first query that is the only one counts. The 95th percentile is interpolated linearly. 0 for a run of no query.
+    """
+    seconds = [record.seconds for record in run.queries]
+    counted = seconds[1:] or seconds or [0.0]
+    median, p95 = np.quantile(counted, [0.5, 0.95]).tolist()
+    return Latency(median, p95)
+
+
+def table(records: Sequence[QueryRecord], names: Sequence[str]) -> dict[str, list[float]]:
+    """The values of each measure, one a record."""
+    return {name: [record.measures[name] for record in records] for name in names}
+
+
+def _group(records: Sequence[QueryRecord]) -> Group:
+    if not records:
+        return Group(0, {})
+    columns = table(records, list(records[0].measures))
+    values = np.array(list(columns.values())).T
+    intervals = bootstrap_intervals(values) or [None] * len(columns)
+    means = [mean_of(values[:, column]) for column in range(len(columns))]
+    estimates = (Estimate(mean, interval) for mean, interval in zip(means, intervals, strict=True))
+    return Group(len(records), dict(zip(columns, estimates, strict=True)))
