@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.containers import Vertical
 from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, Input, Static
 
@@ -20,6 +22,7 @@ from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.answer import movement
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.help import HelpScreen
+from retrieval_lab_tui.screens.picker import Picker
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.ranked_list import RankedList
@@ -65,10 +68,10 @@ async def test_it_opens_on_the_first_golden_query_of_the_bundled_corpus(
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
         assert [str(ranked(app, stage).border_title) for stage in app.explore.stages] == [
-            "Vector · 50",
-            "Full text · 50",
-            "Fused · 50 of 89",
-            "Final · 10",
+            "Vector · 50 · 0 ms",
+            "Full text · 50 · 0 ms",
+            "Fused · 50 of 89 · 0 ms",
+            "Final · 10 · 0 ms",
         ]
         assert "q01 factual · 1 of 48" in shown(app, "#header")
         assert "32 docs" in shown(app, "#header")
@@ -109,7 +112,7 @@ async def test_a_miss_says_so_with_the_ranks_beyond_the_lists(
         for step in range(1, missed + 1):
             await pilot.press("n")
             await answered(pilot, golden[step].query)
-        assert "vector (246) › text (140) › fused – › rerank – › final >10" in shown(app, "#fate")
+        assert "vector 246 of 687 › text 140 of 687 › fused – › rerank – › final >10" in shown(app, "#fate")
         assert "MISS" in shown(app, "#fate")
 
 
@@ -549,3 +552,74 @@ async def test_a_faulty_lab_yaml_is_told_with_its_line(small_corpus: Path, wait_
         await wait_for(pilot, lambda: app.problem is not None)
         assert "lab.yaml:2: rerankr: unknown key" in str(app.problem)
     app.close_lab()
+
+
+async def test_the_golden_set_is_measured_behind_the_first_answer_and_m_goes_from_miss_to_miss(
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await wait_for(pilot, lambda: app.misses is not None)
+        assert [golden[place].query_id for place in app.misses or ()][:3] == ["q08", "q11", "q22"]
+        await wait_for(pilot, lambda: "1 of 48, 13 missed" in shown(app, "#header"))
+        for key, query_id, place in (
+            ("m", "q08", "8 of 48, miss 1 of 13"),
+            ("m", "q11", "11 of 48, miss 2 of 13"),
+            ("M", "q08", "8 of 48, miss 1 of 13"),
+            ("M", "q32", "miss 13 of 13"),
+            ("m", "q08", "8 of 48, miss 1 of 13"),
+        ):
+            await pilot.press(key)
+            await answered(pilot, next(query.query for query in golden if query.query_id == query_id))
+            assert place in shown(app, "#header")
+            assert "MISS" in shown(app, "#fate")
+
+
+async def test_the_picker_narrows_by_words_kind_and_miss_and_asks_what_is_chosen(
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, golden: list[GoldenQuery]
+) -> None:
+    def title() -> str:
+        return str(app.screen.query_one(Vertical).border_title)
+
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await wait_for(pilot, lambda: app.misses is not None)
+        await pilot.press("f")
+        await wait_for(pilot, lambda: isinstance(app.screen, Picker) and "48 of 48" in title())
+        await pilot.press("f3")
+        assert "13 of 48" in title()
+        await pilot.press("f2")
+        assert "11 of 48" in title()
+        await pilot.press("f2", *"pairs")
+        await pilot.pause()
+        assert "1 of 48" in title()
+        await pilot.press("enter")
+        await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
+        await pilot.press("f", "escape")
+        assert app.screen is app.explore
+
+
+async def test_the_wanted_passage_and_the_chunks_beside_it_can_be_read(
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, golden: list[GoldenQuery]
+) -> None:
+    def passage() -> str:
+        return str(app.explore.query_one("#passage").border_title).split()[0]
+
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await wait_for(pilot, lambda: app.misses is not None)
+        await pilot.press("m")
+        await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
+        assert passage() != "interview-rag-answers#012"
+        await pilot.press("w")
+        assert passage() == "interview-rag-answers#012"
+        await pilot.press("left_square_bracket")
+        await wait_for(pilot, lambda: passage() == "interview-rag-answers#011")
+        await pilot.press("right_square_bracket")
+        await wait_for(pilot, lambda: passage() == "interview-rag-answers#012")
+        await pilot.press("y")
+        assert app.clipboard == "interview-rag-answers#012"
+        await pilot.press("Y")
+        assert "rerank 40 pairs" in app.clipboard
+        await pilot.press("t")
+        assert Trace.from_dict(json.loads(app.clipboard)).query == "How many milliseconds does reranking 40 pairs take?"

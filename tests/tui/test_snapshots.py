@@ -35,7 +35,7 @@ def keys(*pressed: str, golden: int = 0) -> Callable[[Pilot[Any]], Any]:
     async def run(pilot: Pilot[Any]) -> None:
         app = pilot.app
         assert isinstance(app, ExplorerApp)
-        await until(pilot, lambda: app.explore.answer is not None)
+        await until(pilot, lambda: app.explore.answer is not None and app.misses is not None)
         for _ in range(golden):
             before = app.explore.answer
             await pilot.press("n")
@@ -64,6 +64,12 @@ def test_found(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int
 def test_missed(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """A miss: MISS in red, ranks up to the reranker, no mark in the final list; the cursor is on the vector list."""
     assert snap_compare(app, terminal_size=size, run_before=keys("1", golden=7))
+
+
+@SIZES
+def test_picker(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Eleven conceptual misses, each with a red cross and its rank in the pool, under an empty line to type in."""
+    assert snap_compare(app, terminal_size=size, run_before=keys("f", "f3", "f2"))
 
 
 @SIZES

@@ -31,7 +31,10 @@ _NTH = tuple(f"Go to the {nth} list" for nth in ("first", "second", "third", "fo
 EXPLORE = (
     Action("focus_query", "slash", "Query", "Write a question"),
     Action("app.next_golden", "n", "Next", "Next golden query"),
-    Action("app.previous_golden", "p,N", "Previous", "Previous golden query"),
+    Action("app.previous_golden", "p,N", "Previous", "Previous golden query", footer=False),
+    Action("app.next_miss", "m", "Miss", "Next miss: a golden query whose passage is not in the final list"),
+    Action("app.previous_miss", "M", "Previous miss", "Previous miss", footer=False),
+    Action("app.pick", "f", "Find", "Find a golden query by typing, by kind, or among the misses"),
     *(
         Action(f"show_list({place})", str(place + 1), f"List {place + 1}", _NTH[place], footer=False)
         for place in range(6)
@@ -39,6 +42,12 @@ EXPLORE = (
     Action("step_list(-1)", "left,h", "List left", "Go to the list on the left", footer=False),
     Action("step_list(1)", "right,l", "List right", "Go to the list on the right", footer=False),
     Action("read", "enter", "Read", "Read the passage under the cursor"),
+    Action("read_wanted", "w", "Wanted", "Read the wanted passage, wherever it stands", footer=False),
+    Action("neighbour(-1)", "left_square_bracket", "Chunk before", "Read the chunk before this passage", footer=False),
+    Action("neighbour(1)", "right_square_bracket", "Chunk after", "Read the chunk after this passage", footer=False),
+    Action("app.copy_id", "y", "Copy id", "Copy the id of the chunk under the cursor", footer=False),
+    Action("app.copy_passage", "Y", "Copy passage", "Copy the text of the chunk under the cursor", footer=False),
+    Action("app.copy_trace", "t", "Copy trace", "Copy the whole trace as JSON", footer=False),
     Action("app.back_out", "escape", "Back", "Stop the query, undo typing, back to the lists"),
     Action("app.again", "r", "Again", "Open the corpus again, and ask again", footer=False),
     Action("app.problems", "exclamation_mark", "Problems", "What is wrong with the corpus's files", footer=False),

@@ -12,7 +12,7 @@ from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
 from retrieval_lab.lab import Lab
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
-from retrieval_lab_tui.display import marked, one_line, safe
+from retrieval_lab_tui.display import marked, one_line
 from retrieval_lab_tui.widgets.ranked_list import Row
 
 _SNIPPET_CHARS = 160
@@ -59,21 +59,21 @@ class Marks:
 class Answer:
     """One traced question.
 
-    `marks` has the highlights of every chunk, and `lists` the rows of each list, ready to draw. `fate` is where the
-    wanted passage stands, stage by stage.
+    `matched` are the words that full-text search matched in its chunks. `marks` has the highlights of every chunk, and
+    `lists` the rows of each list, ready to draw. `fate` is where the wanted passage stands, stage by stage.
     """
 
     question: Question
     trace: Trace
     chunks: Mapping[str, Chunk]
+    matched: frozenset[str]
     marks: Mapping[str, Marks]
     lists: Mapping[str, tuple[Row, ...]]
     fate: Mapping[str, Place]
 
-    def passage(self, chunk_id: str) -> Content:
-        """The chunk's text with its highlights."""
-        marks = self.marks[chunk_id]
-        return marked(safe(self.chunks[chunk_id].text), marks.terms, marks.anchors)
+    def marks_of(self, chunk: Chunk) -> Marks:
+        """The highlights of a chunk; one that is on no list has those words marked that were matched elsewhere."""
+        return self.marks.get(chunk.chunk_id) or _marks(chunk, self.matched, self.trace)
 
     def ranks(self, chunk_id: str) -> Content:
         """The chunk's rank in every list, in one line."""
@@ -82,6 +82,12 @@ class Answer:
             for stage, rows in self.lists.items()
         }
         return Content(" · ".join(f"{stage} {_rank(rank)}" for stage, rank in found.items()))
+
+    def seconds(self, stage: str) -> float:
+        """How long the list took: a retriever's search, fusion, or all after it for the final list."""
+        timings = self.trace.timings
+        steps = {"fused": ("fusion",), "final": ("fetch", "rerank", "mmr")}.get(stage, (stage,))
+        return sum(timings[step] for step in steps)
 
     def total(self, stage: str) -> int:
         """How many rows the list had before it was cut to the pool."""
@@ -93,18 +99,16 @@ def ask(lab: Lab, question: Question) -> Answer:
     golden = question.golden
     trace = lab.trace(golden or question.query)
     listed = dict.fromkeys(hit.chunk_id for hits in trace.lists.values() for hit in hits)
-    beyond_the_pool = [chunk_id for chunk_id in listed if chunk_id not in trace.chunks]
+    beyond_the_pool = [chunk_id for chunk_id in (*listed, *trace.relevant) if chunk_id not in trace.chunks]
     chunks = {**trace.chunks, **lab.chunks(beyond_the_pool)}
     matched = lab.matched_words(trace, [chunk.text for chunk in chunks.values()])
-    anchor = golden.anchor if golden else ""
-    marks = {
-        chunk_id: Marks(
-            tuple(word_spans(chunk.text, matched)),
-            tuple(anchor_spans(chunk.text, anchor)) if chunk_id in trace.relevant else (),
-        )
-        for chunk_id, chunk in chunks.items()
-    }
-    return Answer(question, trace, chunks, marks, _lists(trace, chunks, marks), trace.fate())
+    marks = {chunk_id: _marks(chunk, matched, trace) for chunk_id, chunk in chunks.items()}
+    return Answer(question, trace, chunks, matched, marks, _lists(trace, chunks, marks), trace.fate())
+
+
+def _marks(chunk: Chunk, matched: frozenset[str], trace: Trace) -> Marks:
+    anchor = trace.golden.anchor if trace.golden and chunk.chunk_id in trace.relevant else ""
+    return Marks(tuple(word_spans(chunk.text, matched)), tuple(anchor_spans(chunk.text, anchor)))
 
 
 def _lists(trace: Trace, chunks: Mapping[str, Chunk], marks: Mapping[str, Marks]) -> dict[str, tuple[Row, ...]]:

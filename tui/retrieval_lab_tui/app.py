@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -17,13 +18,17 @@ from textual.widgets import Input
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import FaultyInput, LabError
 from retrieval_lab.index import Progress
-from retrieval_lab.lab import Lab
+from retrieval_lab.lab import Cancelled, Lab
+from retrieval_lab.metrics import QueryResult
+from retrieval_lab.types import Chunk
 from retrieval_lab_tui.actions import EXPLORE, shown_keys
 from retrieval_lab_tui.answer import Answer, Question, ask
+from retrieval_lab_tui.display import safe
 from retrieval_lab_tui.jobs import Finished, Jobs
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.screens.palette import Palette
+from retrieval_lab_tui.screens.picker import Picker, is_miss
 from retrieval_lab_tui.screens.problems import ProblemsScreen
 
 OpenLab = Callable[..., Lab]
@@ -70,6 +75,8 @@ class ExplorerApp(App[None]):
         self._leaving = threading.Event()
         self._jobs = Jobs(self.post_message)
         self._question: Question | None = None
+        self.results: dict[str, QueryResult] | None = None
+        """What is known of each golden query by its id, None until all are measured."""
 
     def on_mount(self) -> None:
         self.push_screen(self.explore)
@@ -115,6 +122,7 @@ class ExplorerApp(App[None]):
 
     async def _opened(self, lab: Lab) -> None:
         self._lab = lab
+        self.results = None
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         await self.explore.opened(lab)
         if self._question is not None and self._question.golden is None:
@@ -163,6 +171,11 @@ class ExplorerApp(App[None]):
         if self._jobs.running("ask"):
             threading.Thread(target=lab.cancel, daemon=True).start()
 
+    @on(ExploreScreen.NeighbourWanted)
+    def _neighbour_wanted(self, event: ExploreScreen.NeighbourWanted) -> None:
+        if self._lab is not None:
+            self._jobs.start("neighbour", partial(_neighbour, self._lab, event.chunk_id, event.step))
+
     @on(Finished)
     async def _finished(self, event: Finished) -> None:
         if not self._jobs.accept(event):
@@ -173,12 +186,56 @@ class ExplorerApp(App[None]):
             await self._opened(event.result)
         elif isinstance(event.result, Answer):
             self.explore.answered(event.result)
+            self._measure()
+        elif event.kind == "neighbour":
+            self._show_neighbour(event.result)
+        elif event.kind == "measure":
+            self.results = {result.query.query_id: result for result in event.result}
+            self.explore.measured(self.misses)
+
+    def _show_neighbour(self, chunk: Chunk | None) -> None:
+        if chunk is None:
+            self.notify("The document has no chunk there.", title="End of the document", markup=False)
+        else:
+            self.explore.neighbour(chunk)
+
+    # Measuring the golden set, behind the questions.
+
+    @property
+    def misses(self) -> tuple[int, ...] | None:
+        """The places of the misses in the golden set, None until they are known."""
+        if self._lab is None or self.results is None:
+            return None
+        return tuple(i for i, query in enumerate(self._lab.golden) if is_miss(self.results.get(query.query_id)))
+
+    def _measure(self) -> None:
+        """Once an answer is on the screen, find out which of the others are misses."""
+        lab = self._lab
+        if lab is None or not lab.golden or self.results is not None or self._jobs.running("measure"):
+            return
+        self._jobs.start("measure", partial(lab.evaluate_queries, cancelled=lambda: self._lab is not lab))
+
+    def _step_miss(self, step: int) -> None:
+        if self._lab is None:
+            return
+        if self.misses is None:
+            self.notify("The golden queries are still being measured.", title="One moment", markup=False)
+        elif not self.misses:
+            self.notify("Every golden query finds its passage.", title="No misses", markup=False)
+        else:
+            here = self.explore.golden_index
+            ahead = [place for place in self.misses if here is None or (place - here) * step > 0]
+            around = self.misses[0] if step > 0 else self.misses[-1]
+            self._ask_golden((min(ahead) if step > 0 else max(ahead)) if ahead else around)
 
     def _failed(self, kind: str, error: Exception) -> None:
         known = error if isinstance(error, LabError) else LabError(f"{type(error).__name__}: {error}")
         if kind == "open":
             self.problem = known
             self.explore.failed(str(known))
+        elif kind == "measure":
+            if not isinstance(error, Cancelled):
+                self.notify(safe(str(known)), title="The golden set was not measured", severity="error", markup=False)
         else:
             self.explore.not_answered(str(known))
 
@@ -189,6 +246,42 @@ class ExplorerApp(App[None]):
 
     def action_previous_golden(self) -> None:
         self._step_golden(-1)
+
+    def action_next_miss(self) -> None:
+        self._step_miss(1)
+
+    def action_previous_miss(self) -> None:
+        self._step_miss(-1)
+
+    def action_pick(self) -> None:
+        if self._lab is None:
+            return
+        if not self._lab.golden:
+            self.notify("This corpus has no golden queries.", title="Nothing to choose from", markup=False)
+            return
+
+        def chosen(index: int | None) -> None:
+            if index is not None:
+                self._ask_golden(index)
+
+        self.push_screen(Picker(self._lab.golden, self.results, self.explore.golden_index), chosen)
+
+    def action_copy_id(self) -> None:
+        self._copy("chunk id", self.explore.chunk.chunk_id if self.explore.chunk else None)
+
+    def action_copy_passage(self) -> None:
+        self._copy("passage", self.explore.chunk.text if self.explore.chunk else None)
+
+    def action_copy_trace(self) -> None:
+        answer = self.explore.answer
+        self._copy("trace", json.dumps(answer.trace.to_dict(), indent=1) if answer else None)
+
+    def _copy(self, what: str, text: str | None) -> None:
+        if text is None:
+            self.notify("No passage is under the cursor.", title="Nothing to copy", markup=False)
+        else:
+            self.copy_to_clipboard(text)
+            self.notify(f"{what}, {len(text):,} characters", title="Sent to the clipboard", markup=False)
 
     def action_again(self) -> None:
         """Open the corpus again, with its files and its server as they are now, and ask the last question again."""
@@ -226,3 +319,8 @@ class ExplorerApp(App[None]):
 def _let_go(lab: Lab) -> None:
     lab.cancel()
     lab.close()
+
+
+def _neighbour(lab: Lab, chunk_id: str, step: int) -> Chunk | None:
+    before, after = lab.neighbours(chunk_id)
+    return before if step < 0 else after

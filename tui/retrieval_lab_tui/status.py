@@ -15,12 +15,21 @@ from retrieval_lab_tui.display import one_line
 
 _STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
+_ROOM_FOR_REASONS = 120
 
 
-def header_line(lab: Lab | None, question: Question | None, *, asking: bool, problems: int, width: int) -> Content:
+def header_line(
+    lab: Lab | None,
+    question: Question | None,
+    misses: Sequence[int] | None,
+    *,
+    asking: bool,
+    problems: int,
+    width: int,
+) -> Content:
     """What is open; at the right the problems of its files, and the golden query's place or what is going on."""
     left = Content.assemble((" retrieval lab ", "bold $accent"), " ", _corpus(lab))
-    right = _place(lab, question, asking=asking)
+    right = _place(lab, question, misses, asking=asking)
     if problems:
         right = Content.assemble((f"! {problems} problem{'s' if problems > 1 else ''} ", "bold $warning"), " ", right)
     settings = Content.styled(_settings(lab), "$text-muted") if lab is not None else Content("")
@@ -33,7 +42,7 @@ def header_line(lab: Lab | None, question: Question | None, *, asking: bool, pro
     return Content.assemble(left, " " * gap, right)
 
 
-def _place(lab: Lab | None, question: Question | None, *, asking: bool) -> Content:
+def _place(lab: Lab | None, question: Question | None, misses: Sequence[int] | None, *, asking: bool) -> Content:
     if asking:
         return Content.styled("asking… ", "bold $warning")
     if lab is None or question is None:
@@ -41,7 +50,12 @@ def _place(lab: Lab | None, question: Question | None, *, asking: bool) -> Conte
     if question.golden is None or question.index is None:
         return Content.styled("your own question ", "$text-muted")
     name = f"{one_line(question.golden.query_id)} {one_line(question.golden.kind)}"
-    return Content.styled(f"{name} · {question.index + 1} of {len(lab.golden)} ", "bold")
+    place = f"{name} · {question.index + 1} of {len(lab.golden)}"
+    if misses and question.index in misses:
+        place += f", miss {misses.index(question.index) + 1} of {len(misses)}"
+    elif misses is not None:
+        place += f", {len(misses)} missed"
+    return Content.styled(f"{place} ", "bold")
 
 
 def _corpus(lab: Lab | None) -> str:
@@ -81,7 +95,8 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
     if answer.trace.unlabelled is not None:
         return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.trace.unlabelled)}")
     top_k = answer.trace.config.top_k
-    stages = [_stage(stage, place, top_k) for stage, place in answer.fate.items()]
+    chunks = lab.index.chunks if lab is not None and width >= _ROOM_FOR_REASONS else None
+    stages = [_stage(stage, place, top_k, chunks) for stage, place in answer.fate.items()]
     journey = Content.styled(" › ", "$text-muted").join(stages)
     missed = not answer.fate["final"].listed
     verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
@@ -100,13 +115,22 @@ def _wanted(answer: Answer, room: int) -> Content:
     return Content.assemble((shorten_middle(name, 40), "bold"), shown).truncate(room, ellipsis=True)
 
 
-def _stage(stage: str, place: Place, top_k: int) -> Content:
-    """The stage with the rank of the wanted passage; in brackets where its list does not reach so far."""
+def _stage(stage: str, place: Place, top_k: int, chunks: int | None) -> Content:
+    """The stage with the rank of the wanted passage.
+
+    Beyond the end of a list it is red and in brackets, or with `chunks`, the size of the corpus, "246 of 687"; where
+    there is none, the reason stands in its place.
+    """
     label = f"{_STAGE_LABELS.get(stage, stage)} "
     if place.listed:
         return Content.assemble((label, "$text-muted"), (str(place.rank), "bold"))
-    unlisted = "–" if place.rank is None else f"({place.rank})"
-    return Content.assemble((label, "$text-muted"), (f">{top_k}" if stage == "final" else unlisted, "bold $error"))
+    if stage == "final":
+        unlisted = f">{top_k}"
+    elif place.rank is not None:
+        unlisted = f"({place.rank})" if chunks is None else f"{place.rank} of {chunks}"
+    else:
+        unlisted = "–" if chunks is None or stage in ("fused", "reranked") else one_line(place.reason or "–")
+    return Content.assemble((label, "$text-muted"), (unlisted, "bold $error"))
 
 
 def tabs_line(lists: Sequence[Column], ranks: Mapping[str, int | None], active: str) -> Content:

@@ -9,15 +9,17 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer, Input, Static
 
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
+from retrieval_lab.types import Chunk
 from retrieval_lab_tui.actions import EXPLORE, bindings
 from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.columns import Column, columns
-from retrieval_lab_tui.display import one_line
+from retrieval_lab_tui.display import marked, one_line, safe
 from retrieval_lab_tui.status import header_line, tabs_line, verdict_line
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
@@ -34,6 +36,14 @@ class ExploreScreen(Screen[None]):
     CSS_PATH = "explore.tcss"
     AUTO_FOCUS = ""  # nothing: while the corpus opens, keys are commands
 
+    class NeighbourWanted(Message):
+        """The chunk before (-1) or after (1) the one that is shown is to be read."""
+
+        def __init__(self, chunk_id: str, step: int) -> None:
+            super().__init__()
+            self.chunk_id = chunk_id
+            self.step = step
+
     def __init__(self) -> None:
         super().__init__()
         self.active = "final"
@@ -42,6 +52,9 @@ class ExploreScreen(Screen[None]):
         self.problems: tuple[str, ...] = ()
         self._question: Question | None = None
         self._trouble: str | None = None
+        self._misses: tuple[int, ...] | None = None
+        self.chunk: Chunk | None = None
+        """The chunk whose passage is shown."""
         self._lab: Lab | None = None
         self._columns: tuple[Column, ...] = ()
 
@@ -87,7 +100,7 @@ class ExploreScreen(Screen[None]):
         """The corpus is ready for questions."""
         self._lab = lab
         await self._make_lists(columns(lab.config))
-        self.answer = self._question = self._trouble = self.golden_index = None
+        self.answer = self._question = self._trouble = self.golden_index = self._misses = self.chunk = None
         self.problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
         self.query_one("#query", Input).disabled = False
         self.query_one("#query", Input).value = ""
@@ -116,6 +129,11 @@ class ExploreScreen(Screen[None]):
         self.write(question)
         self._show_state()
 
+    def measured(self, misses: tuple[int, ...] | None) -> None:
+        """Which golden queries are misses is known, or with None not known any more."""
+        self._misses = misses
+        self._show_state()
+
     def not_answered(self, reason: str) -> None:
         """The question failed or was stopped; the lists of the last answer stay, dimmed."""
         self._trouble = reason
@@ -125,7 +143,7 @@ class ExploreScreen(Screen[None]):
         """Show an answer."""
         self.answer = answer
         for stage in self.stages:
-            self._list(stage).show(answer.lists[stage], answer.total(stage), "no hits")
+            self._list(stage).show(answer.lists[stage], answer.total(stage), "no hits", answer.seconds(stage))
         self._show_state()
         self._follow()
         for stage in self.stages:
@@ -180,6 +198,23 @@ class ExploreScreen(Screen[None]):
     def action_read(self) -> None:
         self.query_one(Passage).focus()
 
+    def neighbour(self, chunk: Chunk) -> None:
+        """Show the passage of a chunk beside the one that was shown."""
+        if self.answer is not None:
+            self._read(self.answer, chunk)
+
+    def action_read_wanted(self) -> None:
+        answer = self.answer
+        wanted = next((one for one in answer.trace.relevant if one in answer.chunks), None) if answer else None
+        if answer is None or wanted is None:
+            self.notify("No passage is marked for this question.", title="Nothing wanted", markup=False)
+        else:
+            self._read(answer, answer.chunks[wanted])
+
+    def action_neighbour(self, step: int) -> None:
+        if self.chunk is not None:
+            self.post_message(self.NeighbourWanted(self.chunk.chunk_id, step))
+
     def on_resize(self) -> None:
         # Breakpoint classes are set after this event.
         self.call_after_refresh(self._fit)
@@ -209,20 +244,26 @@ class ExploreScreen(Screen[None]):
         chunk_id = self._list(self.active).chunk_id
         for stage in self.stages:
             self._list(stage).linked = chunk_id
-        passage = self.query_one(Passage)
         if chunk_id is None:
-            passage.show(Content("no passage"), Content(""), Content(""))
-            return
-        chunk = self.answer.chunks[chunk_id]
-        place = f"{one_line(chunk_id)} · {one_line(chunk.heading_path)} · {chunk.start_char}–{chunk.end_char}"
-        text, first_mark = self.answer.passage(chunk_id), self.answer.marks[chunk_id].first
-        passage.show(Content(place), self.answer.ranks(chunk_id), text, first_mark)
+            self.chunk = None
+            self.query_one(Passage).show(Content("no passage"), Content(""), Content(""))
+        else:
+            self._read(self.answer, self.answer.chunks[chunk_id])
+
+    def _read(self, answer: Answer, chunk: Chunk) -> None:
+        self.chunk = chunk
+        place = f"{one_line(chunk.chunk_id)} · {one_line(chunk.heading_path)} · {chunk.start_char}–{chunk.end_char}"
+        marks = answer.marks_of(chunk)
+        text = marked(safe(chunk.text), marks.terms, marks.anchors)
+        self.query_one(Passage).show(Content(place), answer.ranks(chunk.chunk_id), text, marks.first)
 
     def _show_state(self) -> None:
         """Everything around the lists: header, verdict, notes, tabs. Lists that answer another question are dimmed."""
         asking = self._question is not None and not self._is_answered and self._trouble is None
         width = self.size.width
-        header = header_line(self._lab, self._question, asking=asking, problems=len(self.problems), width=width)
+        header = header_line(
+            self._lab, self._question, self._misses, asking=asking, problems=len(self.problems), width=width
+        )
         self.query_one("#header", Static).update(header)
         self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, width))
         notes = self.answer.trace.notes if self.answer is not None and self._is_answered else ()

@@ -94,13 +94,14 @@ class RankedList(ScrollView, can_focus=True):
         self.border_title = Content(title)
         self.border_subtitle = Content(subtitle)
 
-    def show(self, rows: tuple[Row, ...], total: int, empty_text: str) -> None:
-        """Put in new rows of `total` in all; the cursor goes to the first wanted row, else to the first."""
+    def show(self, rows: tuple[Row, ...], total: int, empty_text: str, seconds: float | None = None) -> None:
+        """Put in new rows, of `total` in all; the cursor goes to the first wanted row, else to the first."""
         self.rows = rows
         self._detail_width = max((len(row.detail) for row in rows), default=0)
         self.empty_text = empty_text
         count = f"{total}" if total == len(rows) else f"{len(rows)} of {total}"
-        self.border_title = Content(f"{self.title} · {count}")
+        time = "" if seconds is None else f" · {seconds * 1e3:.0f} ms"
+        self.border_title = Content(f"{self.title} · {count}{time}")
         self.set_reactive(RankedList.cursor, next((i for i, row in enumerate(rows) if row.wanted), 0))
         self._measure()
         self._reveal(self.cursor)
