@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,12 +79,17 @@ def described(effective: EffectiveConfig) -> str:
 
 
 def save_config(config: PipelineConfig, path: Path) -> None:
-    """Write the configuration as a lab.yaml, whole or not at all. Raises InputError when it cannot be written."""
+    """Write the configuration as a lab.yaml, whole or not at all; a file before it stays beside it as lab.yaml.bak.
+
+    Raises InputError when it cannot be written.
+    """
     text = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.write_text(text, encoding="utf-8")
+        if path.exists():  # it may hold comments, which are nowhere else
+            shutil.copy2(path, path.with_name(f"{path.name}.bak"))
         temporary.replace(path)
     except OSError as error:
         with suppress(OSError):  # where there is no folder, there is nothing to remove either

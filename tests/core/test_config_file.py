@@ -506,10 +506,11 @@ def test_a_saved_configuration_is_plain_yaml_with_every_setting(tmp_path: Path) 
     assert list(yaml.safe_load(text)) == list(USUAL.to_dict())
 
 
-def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "lab.yaml").write_text("top_k: 3\n" * 1000, encoding="utf-8")
+def test_saving_replaces_the_file_and_keeps_the_one_before_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "lab.yaml").write_text("top_k: 3  # three\n", encoding="utf-8")
     save_config(USUAL, tmp_path / "lab.yaml")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["lab.yaml"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["lab.yaml", "lab.yaml.bak"]
+    assert (tmp_path / "lab.yaml.bak").read_text(encoding="utf-8") == "top_k: 3  # three\n"
     assert effective_config(tmp_path).config == USUAL
 
 
@@ -529,7 +530,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
         patched.setattr(Path, operation, full)
         with pytest.raises(InputError, match=r"lab\.yaml: cannot be written: No space left on device"):
             save_config(USUAL, tmp_path / "lab.yaml")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["lab.yaml"]
+    assert {entry.name for entry in tmp_path.iterdir()} - {"lab.yaml.bak"} == {"lab.yaml"}
     assert (tmp_path / "lab.yaml").read_text(encoding="utf-8") == "top_k: 3\n"
 
 

@@ -14,9 +14,11 @@ from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, Input, Static
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.config_file import effective_config
 from retrieval_lab.errors import EnvironmentMissing, FaultyInput
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
+from retrieval_lab.settings import RrfFusion
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.answer import movement
@@ -623,3 +625,60 @@ async def test_the_wanted_passage_and_the_chunks_beside_it_can_be_read(
         assert "rerank 40 pairs" in app.clipboard
         await pilot.press("t")
         assert Trace.from_dict(json.loads(app.clipboard)).query == "How many milliseconds does reranking 40 pairs take?"
+
+
+async def test_a_setting_is_changed_while_the_lists_stand_beside_and_what_moved_is_said(
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await wait_for(pilot, lambda: app.misses is not None)
+        await pilot.press("m")
+        await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
+        await pilot.press("s", *["j"] * 8, "left")
+        await wait_for(pilot, lambda: "none" in shown(app, "#header") and "FOUND" in shown(app, "#fate"))
+        assert "reranked 14 → 1 · final – → 1" in shown(app, "#moved")
+        assert str(ranked(app, "final").border_subtitle) == "score RRF · move"
+        await wait_for(pilot, lambda: app.misses is not None and len(app.misses) == 11)
+        await pilot.press("escape", "u")
+        await wait_for(pilot, lambda: "MISS" in shown(app, "#fate"))
+        assert not app.explore.query_one("#moved").display
+        assert "lexical │ λ 0.7" in shown(app, "#header")
+
+
+async def test_settings_are_saved_to_the_file_and_one_that_does_not_fit_is_refused(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    (small_corpus / "lab.yaml").write_text("top_k: 5  # five\nfusion: {n: 5}\n", encoding="utf-8")
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        await pilot.press("s", "up", "right")
+        assert "top_k is 10; expected at most 5" in str(app.screen.query_one(Static).visual)
+        await pilot.press("up", "left")
+        await wait_for(pilot, lambda: "λ 0.6" in shown(app, "#header"))
+        await pilot.press("w", "escape")
+        assert effective_config(small_corpus).config == PipelineConfig(top_k=5, fusion=RrfFusion(n=5), mmr_lambda=0.6)
+        assert "# five" in (small_corpus / "lab.yaml.bak").read_text(encoding="utf-8")
+        await wait_for(pilot, lambda: not app.explore.query_one("#moved").display)
+    app.close_lab()
+
+
+async def test_an_edited_golden_query_keeps_its_label_and_is_compared(
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, golden: list[GoldenQuery]
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, golden[0].query)
+        await wait_for(pilot, lambda: app.misses is not None)
+        await pilot.press("m")
+        await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
+        await write(pilot, "How many ms does reranking 40 pairs take?")
+        await answered(pilot, "How many ms does reranking 40 pairs take?")
+        assert "q08 factual, edited · 8 of 48" in shown(app, "#header")
+        assert "edited" in shown(app, "#moved")
+        assert "→" in shown(app, "#moved")
+        assert any(row.wanted for row in ranked(app, "fused").rows)
+        await write(pilot, "who painted the inn sign?")
+        await answered(pilot, "who painted the inn sign?")
+        assert "your own" in shown(app, "#fate")
+        assert not app.explore.query_one("#moved").display

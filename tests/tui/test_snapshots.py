@@ -73,6 +73,22 @@ def test_picker(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, in
 
 
 @SIZES
+def test_settings(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The settings at the lower right, the reranker under the cursor is none and was lexical; the miss is found."""
+    assert snap_compare(app, terminal_size=size, run_before=settings)
+
+
+async def settings(pilot: Pilot[Any]) -> None:
+    await keys("s", *["j"] * 8, "left", golden=7)(pilot)
+    app = pilot.app
+    assert isinstance(app, ExplorerApp)
+    await until(
+        pilot,
+        lambda: app.explore.answer is not None and app.explore.answer.before is not None and app.misses is not None,
+    )
+
+
+@SIZES
 def test_help(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """All keys with what they do, and what the marks mean, over the lists."""
     assert snap_compare(app, terminal_size=size, run_before=keys("question_mark"))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from textual.content import Content
 
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
 from retrieval_lab.lab import Lab
 from retrieval_lab.trace import Trace
@@ -30,11 +31,24 @@ class _Scored(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked; `golden` and its `index` in the golden set are None for a question of the user's own."""
+    """What is asked; `golden` and its `index` in the golden set are None for a question of the user's own.
+
+    An edited golden query keeps its label under another `query`.
+    """
 
     query: str
     golden: GoldenQuery | None = None
     index: int | None = None
+
+    @property
+    def edited(self) -> bool:
+        """Whether it is a golden query in other words."""
+        return self.golden is not None and self.golden.query != self.query
+
+    @property
+    def asked(self) -> str | GoldenQuery:
+        """What the lab is asked."""
+        return self.query if self.golden is None else replace(self.golden, query=self.query)
 
     @property
     def shown(self) -> str:
@@ -70,6 +84,8 @@ class Answer:
     marks: Mapping[str, Marks]
     lists: Mapping[str, tuple[Row, ...]]
     fate: Mapping[str, Place]
+    before: Trace | None
+    """The question as it stands in the golden set, under the file's settings, where this is another."""
 
     def marks_of(self, chunk: Chunk) -> Marks:
         """The highlights of a chunk; one that is on no list has those words marked that were matched elsewhere."""
@@ -94,16 +110,17 @@ class Answer:
         return len(self.trace.fused) if stage == "fused" else len(self.lists[stage])
 
 
-def ask(lab: Lab, question: Question) -> Answer:
+def ask(lab: Lab, question: Question, config: PipelineConfig) -> Answer:
     """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
-    golden = question.golden
-    trace = lab.trace(golden or question.query)
+    trace = lab.trace(question.asked, config)
+    is_changed = question.edited or config != lab.config
+    before = lab.trace(question.golden or question.query) if is_changed else None
     listed = dict.fromkeys(hit.chunk_id for hits in trace.lists.values() for hit in hits)
     beyond_the_pool = [chunk_id for chunk_id in (*listed, *trace.relevant) if chunk_id not in trace.chunks]
     chunks = {**trace.chunks, **lab.chunks(beyond_the_pool)}
     matched = lab.matched_words(trace, [chunk.text for chunk in chunks.values()])
     marks = {chunk_id: _marks(chunk, matched, trace) for chunk_id, chunk in chunks.items()}
-    return Answer(question, trace, chunks, matched, marks, _lists(trace, chunks, marks), trace.fate())
+    return Answer(question, trace, chunks, matched, marks, _lists(trace, chunks, marks), trace.fate(), before)
 
 
 def _marks(chunk: Chunk, matched: frozenset[str], trace: Trace) -> Marks:

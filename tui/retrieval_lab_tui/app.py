@@ -16,10 +16,12 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.config_file import config_path, save_config
 from retrieval_lab.errors import FaultyInput, LabError
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Cancelled, Lab
 from retrieval_lab.metrics import QueryResult
+from retrieval_lab.text import words
 from retrieval_lab.types import Chunk
 from retrieval_lab_tui.actions import EXPLORE, shown_keys
 from retrieval_lab_tui.answer import Answer, Question, ask
@@ -30,6 +32,7 @@ from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.screens.palette import Palette
 from retrieval_lab_tui.screens.picker import Picker, is_miss
 from retrieval_lab_tui.screens.problems import ProblemsScreen
+from retrieval_lab_tui.screens.settings import SettingsScreen
 
 OpenLab = Callable[..., Lab]
 
@@ -75,6 +78,7 @@ class ExplorerApp(App[None]):
         self._leaving = threading.Event()
         self._jobs = Jobs(self.post_message)
         self._question: Question | None = None
+        self._live: PipelineConfig | None = None
         self.results: dict[str, QueryResult] | None = None
         """What is known of each golden query by its id, None until all are measured."""
 
@@ -122,6 +126,7 @@ class ExplorerApp(App[None]):
 
     async def _opened(self, lab: Lab) -> None:
         self._lab = lab
+        self._live = None
         self.results = None
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         await self.explore.opened(lab)
@@ -140,7 +145,7 @@ class ExplorerApp(App[None]):
         if current is not None and (not event.value.strip() or event.value == current.shown):
             self._ask(current)
         elif event.value.strip():
-            self._ask(Question(event.value))
+            self._ask(_question(event.value, current))
 
     def _step_golden(self, step: int) -> None:
         if self._lab is None:
@@ -163,8 +168,9 @@ class ExplorerApp(App[None]):
             return
         self._cancel_running(lab)
         self._question = question
-        self.explore.asking(question)
-        self._jobs.start("ask", partial(ask, lab, question))
+        config = self._live or lab.config
+        self.explore.asking(question, config)
+        self._jobs.start("ask", partial(ask, lab, question, config))
 
     def _cancel_running(self, lab: Lab) -> None:
         """In a thread of its own: the server may be slow to answer, and keys must not wait for it."""
@@ -213,7 +219,46 @@ class ExplorerApp(App[None]):
         lab = self._lab
         if lab is None or not lab.golden or self.results is not None or self._jobs.running("measure"):
             return
-        self._jobs.start("measure", partial(lab.evaluate_queries, cancelled=lambda: self._lab is not lab))
+        config = self._live
+        self._jobs.start(
+            "measure",
+            partial(lab.evaluate_queries, config, cancelled=lambda: self._lab is not lab or self._live != config),
+        )
+
+    # Other settings.
+
+    @on(SettingsScreen.Changed)
+    def _settings_changed(self, event: SettingsScreen.Changed) -> None:
+        self._use(event.config)
+
+    @on(SettingsScreen.SaveWanted)
+    def _save_settings(self) -> None:
+        lab, screen = self._lab, self.screen
+        if lab is None or not isinstance(screen, SettingsScreen):
+            return
+        path = config_path(lab.corpus)
+        try:
+            save_config(self._live or lab.config, path)
+        except LabError as error:
+            self.notify(safe(str(error)), title="Not saved", severity="error", markup=False)
+            return
+        lab.config = self._live or lab.config
+        self._live = None
+        screen.saved()
+        self.notify(f"{safe(str(path))} (the one before: .bak)", title="Settings saved", markup=False)
+        if self._question is not None:
+            self._ask(self._question)
+
+    def _use(self, config: PipelineConfig) -> None:
+        lab = self._lab
+        if lab is None:
+            return
+        self._live = None if config == lab.config else config
+        self.results = None
+        self._jobs.drop("measure")
+        self.explore.measured(None)
+        if self._question is not None:
+            self._ask(self._question)
 
     def _step_miss(self, step: int) -> None:
         if self._lab is None:
@@ -265,6 +310,14 @@ class ExplorerApp(App[None]):
                 self._ask_golden(index)
 
         self.push_screen(Picker(self._lab.golden, self.results, self.explore.golden_index), chosen)
+
+    def action_settings(self) -> None:
+        if self._lab is not None:
+            self.push_screen(SettingsScreen(self._live or self._lab.config, self._lab.config))
+
+    def action_file_settings(self) -> None:
+        if self._lab is not None and self._live is not None:
+            self._use(self._lab.config)
 
     def action_copy_id(self) -> None:
         self._copy("chunk id", self.explore.chunk.chunk_id if self.explore.chunk else None)
@@ -319,6 +372,16 @@ class ExplorerApp(App[None]):
 def _let_go(lab: Lab) -> None:
     lab.cancel()
     lab.close()
+
+
+def _question(text: str, current: Question | None) -> Question:
+    """A question of one's own, or the golden query on the screen in other words, if they have a third in common."""
+    golden = current.golden if current is not None else None
+    if current is None or golden is None:
+        return Question(text)
+    ours, theirs = set(words(text)), set(words(golden.query))
+    is_edit = bool(ours & theirs) and len(ours & theirs) * 3 >= len(ours | theirs)
+    return Question(text, golden, current.index) if is_edit else Question(text)
 
 
 def _neighbour(lab: Lab, chunk_id: str, step: int) -> Chunk | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.types import Place
@@ -20,6 +21,7 @@ _ROOM_FOR_REASONS = 120
 
 def header_line(
     lab: Lab | None,
+    config: PipelineConfig | None,
     question: Question | None,
     misses: Sequence[int] | None,
     *,
@@ -32,7 +34,9 @@ def header_line(
     right = _place(lab, question, misses, asking=asking)
     if problems:
         right = Content.assemble((f"! {problems} problem{'s' if problems > 1 else ''} ", "bold $warning"), " ", right)
-    settings = Content.styled(_settings(lab), "$text-muted") if lab is not None else Content("")
+    settings = Content("")
+    if lab is not None and config is not None:
+        settings = Content.styled(_settings(lab, config), "$text-muted" if config == lab.config else "bold $warning")
     if left.cell_length + settings.cell_length + right.cell_length < width:
         right = settings + right
     gap = width - left.cell_length - right.cell_length
@@ -50,6 +54,7 @@ def _place(lab: Lab | None, question: Question | None, misses: Sequence[int] | N
     if question.golden is None or question.index is None:
         return Content.styled("your own question ", "$text-muted")
     name = f"{one_line(question.golden.query_id)} {one_line(question.golden.kind)}"
+    name += ", edited" if question.edited else ""
     place = f"{name} · {question.index + 1} of {len(lab.golden)}"
     if misses and question.index in misses:
         place += f", miss {misses.index(question.index) + 1} of {len(misses)}"
@@ -66,8 +71,7 @@ def _corpus(lab: Lab | None) -> str:
     return f"{one_line('/'.join(parts))} · {documents} docs · {lab.index.chunks} chunks"
 
 
-def _settings(lab: Lab) -> str:
-    config = lab.config
+def _settings(lab: Lab, config: PipelineConfig) -> str:
     diversity = () if config.mmr_lambda is None else (f"λ {config.mmr_lambda:g}",)
     fusion = f"{config.fusion.kind} {config.fusion.k:g}"
     settings = (

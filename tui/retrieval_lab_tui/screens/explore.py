@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer, Input, Static
 
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.types import Chunk
@@ -20,6 +21,7 @@ from retrieval_lab_tui.actions import EXPLORE, bindings
 from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.columns import Column, columns
 from retrieval_lab_tui.display import marked, one_line, safe
+from retrieval_lab_tui.moved import moved
 from retrieval_lab_tui.status import header_line, tabs_line, verdict_line
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
@@ -56,6 +58,7 @@ class ExploreScreen(Screen[None]):
         self.chunk: Chunk | None = None
         """The chunk whose passage is shown."""
         self._lab: Lab | None = None
+        self._config: PipelineConfig | None = None
         self._columns: tuple[Column, ...] = ()
 
     @property
@@ -68,6 +71,7 @@ class ExploreScreen(Screen[None]):
         yield Static(id="header")
         yield Input(id="query", placeholder="Write a question, then press enter", select_on_focus=False)
         yield Static(id="fate")
+        yield Static(id="moved")
         yield Static(id="notes")
         with ContentSwitcher(initial="opening", id="body"):
             yield Opening(id="opening")
@@ -101,6 +105,7 @@ class ExploreScreen(Screen[None]):
         self._lab = lab
         await self._make_lists(columns(lab.config))
         self.answer = self._question = self._trouble = self.golden_index = self._misses = self.chunk = None
+        self._config = lab.config
         self.problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
         self.query_one("#query", Input).disabled = False
         self.query_one("#query", Input).value = ""
@@ -120,9 +125,10 @@ class ExploreScreen(Screen[None]):
         self._fit()
         self._set_active(self.active if self.active in self.stages else "final")
 
-    def asking(self, question: Question) -> None:
-        """A question is on its way."""
+    def asking(self, question: Question, config: PipelineConfig) -> None:
+        """A question is on its way, with these settings."""
         self._question = question
+        self._config = config
         self._trouble = None
         if question.index is not None:
             self.golden_index = question.index
@@ -142,6 +148,8 @@ class ExploreScreen(Screen[None]):
     def answered(self, answer: Answer) -> None:
         """Show an answer."""
         self.answer = answer
+        for column in columns(answer.trace.config):
+            self._list(column.stage).border_subtitle = Content(column.numbers)
         for stage in self.stages:
             self._list(stage).show(answer.lists[stage], answer.total(stage), "no hits", answer.seconds(stage))
         self._show_state()
@@ -262,15 +270,33 @@ class ExploreScreen(Screen[None]):
         asking = self._question is not None and not self._is_answered and self._trouble is None
         width = self.size.width
         header = header_line(
-            self._lab, self._question, self._misses, asking=asking, problems=len(self.problems), width=width
+            self._lab,
+            self._config,
+            self._question,
+            self._misses,
+            asking=asking,
+            problems=len(self.problems),
+            width=width,
         )
         self.query_one("#header", Static).update(header)
         self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, width))
+        before = self.answer.before if self.answer is not None and self._is_answered else None
+        if self.answer is not None and before is not None:
+            line = Content.assemble(self._against(), moved(before, self.answer.trace))
+            self.query_one("#moved", Static).update(line)
+        self.query_one("#moved", Static).display = before is not None
         notes = self.answer.trace.notes if self.answer is not None and self._is_answered else ()
         self.query_one("#notes", Static).update(Content(" " + " · ".join(one_line(note) for note in notes)))
         self.query_one("#notes", Static).display = bool(notes)
         self.query_one("#results").set_class(self._trouble is not None, "stale")
         self._show_tabs()
+
+    def _against(self) -> Content:
+        """What the answer is compared with."""
+        edited = self._question is not None and self._question.edited
+        live = self._lab is not None and self._config != self._lab.config
+        what = " and ".join(name for name, holds in (("edited", edited), ("other settings", live)) if holds)
+        return Content.assemble(" ", (f" {what} ", "reverse"), "  ")
 
     def _show_tabs(self) -> None:
         ranks = {stage: self._list(stage).wanted_rank for stage in self.stages}

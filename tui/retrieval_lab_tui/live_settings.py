@@ -1,0 +1,91 @@
+"""The settings that a key can change while a question is on the screen, and the next value of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from retrieval_lab.config import PipelineConfig
+from retrieval_lab.mmr import MMR_LAMBDA
+from retrieval_lab.settings import RERANKERS, NoReranker
+
+_DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
+_RRF_KS = (0, 1, 5, 10, 20, 40, 60, 80, 100, 200)
+_TOP_KS = (1, 3, 5, 10, 15, 20, 30, 50, 100)
+_CHOICES: Mapping[str, Sequence[Any]] = {
+    "n": _DEPTHS,
+    "k": _RRF_KS,
+    "top_k": _TOP_KS,
+    "scan": ("exact", "hnsw"),
+    "operators": (False, True),
+    "kind": tuple(RERANKERS),
+    "weight": tuple(tenths / 10 for tenths in range(31)),
+    "mmr_lambda": tuple(tenths / 10 for tenths in range(11)),
+    "k1": tuple(tenths / 10 for tenths in range(31)),
+    "b": tuple(tenths / 10 for tenths in range(11)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting by its dotted key, with its value now and in the file (None there when the file has none)."""
+
+    key: str
+    value: Any
+    in_file: Any
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.value != self.in_file)
+
+
+def live_settings(config: PipelineConfig, file: PipelineConfig) -> tuple[Setting, ...]:
+    """The settings that need no other index, in the order of the pipeline."""
+    in_file = dict(_flat(file.to_dict()))
+    return tuple(
+        Setting(key, value, in_file.get(key)) for key, value in _flat(config.to_dict()) if _can_change(key, value)
+    )
+
+
+def _can_change(key: str, value: Any) -> bool:
+    first, _, last = key.rpartition(".")
+    if first.split(".")[0] in ("chunker", "embedder", "filter") or key in ("contextual_headers", "fusion.kind"):
+        return False
+    return value is not None and last in _CHOICES and not (last == "kind" and first != "reranker")
+
+
+def stepped(config: PipelineConfig, key: str, direction: int) -> PipelineConfig:
+    """The configuration with the next value of a setting, up (1) or down (-1); numbers end, choices go round.
+
+    Raises InputError when the value does not fit the others.
+    """
+    *path, last = key.split(".")
+    data = config.to_dict()
+    part = data
+    for name in path:
+        part = part[name]
+    part[last] = _next(last, part[last], direction)
+    if key == "reranker.kind":
+        data["reranker"] = {"kind": part[last]}
+        is_none = part[last] == NoReranker.kind
+        data["mmr_lambda"] = None if is_none else MMR_LAMBDA if config.mmr_lambda is None else config.mmr_lambda
+    return PipelineConfig.from_dict(data)
+
+
+def _next(name: str, value: Any, direction: int) -> Any:
+    choices = _CHOICES[name]
+    if not isinstance(choices[-1], int | float) or isinstance(choices[-1], bool):
+        return choices[(choices.index(value) + direction) % len(choices)]
+    beyond = [choice for choice in choices if (choice - value) * direction > 1e-9]
+    if not beyond:
+        return value
+    return min(beyond) if direction > 0 else max(beyond)
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,36 @@
+"""What a change did: the stages at which the wanted passage, or the final list, is not where it was."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from retrieval_lab.trace import Trace
+from retrieval_lab.types import Place
+
+
+def moved(before: Trace, after: Trace) -> Content:
+    """In one line, the wanted passage's ranks that changed, then how many passages the final list has exchanged."""
+    fates = before.fate(), after.fate()
+    changes = [
+        Content.assemble((f"{stage} ", "$text-muted"), _rank(old), " → ", (_rank(new), f"bold {_style(old, new)}"))
+        for stage, old in fates[0].items()
+        if stage in fates[1] and _rank(old) != _rank(new := fates[1][stage])
+    ]
+    finals = [[row.chunk_id for row in trace.final] for trace in (before, after)]
+    entered = len(set(finals[1]) - set(finals[0]))
+    if entered:
+        changes.append(Content(f"{entered} new in the final list"))
+    elif finals[0] != finals[1]:
+        changes.append(Content("the final list in another order"))
+    return Content(" · ").join(changes) if changes else Content("nothing moved")
+
+
+def _rank(place: Place) -> str:
+    if place.rank is None:
+        return "–"
+    return str(place.rank) if place.listed else f"({place.rank})"
+
+
+def _style(old: Place, new: Place) -> str:
+    better = (not new.listed, new.rank or 10**9) < (not old.listed, old.rank or 10**9)
+    return "$success" if better else "$error"
