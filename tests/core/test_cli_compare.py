@@ -58,7 +58,7 @@ def test_it_prints_differences_carriers_settings_and_moves(tmp_path: Path, capsy
         "not counted, no relevant chunk in A or in B: q4",
         "",
         "                      A      B     B-A     interval       p  win/tie/loss  least",
-        # differences of recall are 0, 1, -1, 0: mean 0, deviation sqrt(2/3), so 2.801585 x 0.8165 / 2
+        # The differences of recall are 0, 1, -1, 0: mean 0, deviation sqrt(2/3), so 2.801585 x 0.8165 / 2.
         "recall@2          0.750  0.750  +0.000  -.750…+.750  1.0000         1/2/1  1.144",
         "precision@2       0.375  0.375  +0.000  -.375…+.375  1.0000         1/2/1  0.572",
         "hit@2             0.750  0.750  +0.000  -.750…+.750  1.0000         1/2/1  1.144",

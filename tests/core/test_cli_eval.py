@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +236,7 @@ def test_force_alone_is_refused(corpus: Path, capsys: Capture) -> None:
 
 
 @pytest.fixture
-def baseline(corpus: Path, capsys: Capture) -> Iterator[Path]:
+def baseline(corpus: Path, capsys: Capture) -> Path:
     """The corpus with a run named `before`, made without a reranker."""
     assert evaluate(capsys, corpus, "--name", "before", "--set", "reranker=none")[0] == 0
     return corpus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
@@ -682,3 +683,41 @@ async def test_an_edited_golden_query_keeps_its_label_and_is_compared(
         await answered(pilot, "who painted the inn sign?")
         assert "your own" in shown(app, "#fate")
         assert not app.explore.query_one("#moved").display
+
+
+async def test_the_measures_have_intervals_and_lead_to_the_queries_behind_them(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    golden = """\
+- {query_id: q1, query: how long does the loaf bake, kind: factual, doc_id: bread, anchor: forty minutes}
+- {query_id: q2, query: how many carrots, kind: factual, doc_id: soup, anchor: three carrots}
+- {query_id: q3, query: potatoes, kind: other, doc_id: soup, anchor: two potatoes}
+- {query_id: q4, query: "!!!", kind: other, doc_id: soup, anchor: leeks}
+"""
+    (small_corpus / "golden.yaml").write_text(golden, encoding="utf-8")
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        await wait_for(pilot, lambda: app.measured is not None)
+        await pilot.press("e")
+        await pilot.pause()
+
+        def on_screen(selector: str) -> str:
+            return str(app.screen.query_one(selector, Static).visual)
+
+        assert on_screen("#groups").splitlines()[0].split() == ["all", "·", "3", "factual", "·", "1", "other", "·", "2"]
+        recall = next(line for line in on_screen("#groups").splitlines() if line.startswith("recall@10"))
+        assert re.findall(r"[01]\.\d{3}", recall) == ["0.667", "1.000", "0.500"]
+        assert "not counted, no chunk holds the anchor: q2" in on_screen("#groups")
+        await pilot.press("c")
+        assert "No run is kept yet" in on_screen("#against")
+        await pilot.press("w", "c")
+        await wait_for(pilot, lambda: "permutation p" in on_screen("#against"))
+        assert "+0.000" in on_screen("#against")
+        await pilot.press("left", "enter")
+        await wait_for(pilot, lambda: isinstance(app.screen, Picker))
+        assert "2 of 2 · by recall@10" in str(app.screen.query_one(Vertical).border_title)
+        await pilot.press("down", "enter")
+        await answered(pilot, "potatoes")
+        assert app.screen is app.explore
+    app.close_lab()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from retrieval_lab import metrics
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
@@ -70,6 +71,15 @@ def test_missed(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, in
 def test_picker(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """Eleven conceptual misses, each with a red cross and its rank in the pool, under an empty line to type in."""
     assert snap_compare(app, terminal_size=size, run_before=keys("f", "f3", "f2"))
+
+
+@SIZES
+def test_measures(
+    app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All queries and the three kinds side by side where they fit: numbers, bars of their intervals, the ends."""
+    monkeypatch.setattr(metrics, "perf_counter", lambda: 0.0)
+    assert snap_compare(app, terminal_size=size, run_before=keys("e", "down", "right"))
 
 
 @SIZES

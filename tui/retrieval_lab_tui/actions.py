@@ -42,6 +42,7 @@ EXPLORE = (
     Action("step_list(-1)", "left,h", "List left", "Go to the list on the left", footer=False),
     Action("step_list(1)", "right,l", "List right", "Go to the list on the right", footer=False),
     Action("app.settings", "s", "Settings", "Change the pipeline and see what moves"),
+    Action("app.measures", "e", "Measures", "The measures of the golden set with their intervals"),
     Action("app.file_settings", "u", "File's settings", "Back to the settings of the file", footer=False),
     Action("read", "enter", "Read", "Read the passage under the cursor"),
     Action("read_wanted", "w", "Wanted", "Read the wanted passage, wherever it stands", footer=False),

@@ -11,6 +11,7 @@ from textual.content import Content
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
 from retrieval_lab.lab import Lab
+from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
 from retrieval_lab_tui.display import marked, one_line
@@ -54,6 +55,16 @@ class Question:
     def shown(self) -> str:
         """The query as the query line shows it."""
         return one_line(self.query)
+
+
+def typed(text: str, current: Question | None) -> Question:
+    """A question of one's own, or the golden query on the screen in other words, if they have a third in common."""
+    golden = current.golden if current is not None else None
+    if current is None or golden is None:
+        return Question(text)
+    ours, theirs = set(words(text)), set(words(golden.query))
+    is_edit = bool(ours & theirs) and len(ours & theirs) * 3 >= len(ours | theirs)
+    return Question(text, golden, current.index) if is_edit else Question(text)
 
 
 @dataclass(frozen=True, slots=True)

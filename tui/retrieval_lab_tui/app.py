@@ -18,17 +18,18 @@ from textual.widgets import Input
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, save_config
 from retrieval_lab.errors import FaultyInput, LabError
+from retrieval_lab.evals.runs import QueryRecord, require_free, resolve_run, stored_runs
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Cancelled, Lab
-from retrieval_lab.metrics import QueryResult
-from retrieval_lab.text import words
 from retrieval_lab.types import Chunk
 from retrieval_lab_tui.actions import EXPLORE, shown_keys
-from retrieval_lab_tui.answer import Answer, Question, ask
+from retrieval_lab_tui.answer import Answer, Question, ask, typed
 from retrieval_lab_tui.display import safe
 from retrieval_lab_tui.jobs import Finished, Jobs
+from retrieval_lab_tui.measuring import MeasuringProgressed, compare_with, measure
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
+from retrieval_lab_tui.screens.measures import Measured, MeasuresScreen, worst_first
 from retrieval_lab_tui.screens.palette import Palette
 from retrieval_lab_tui.screens.picker import Picker, is_miss
 from retrieval_lab_tui.screens.problems import ProblemsScreen
@@ -79,8 +80,9 @@ class ExplorerApp(App[None]):
         self._jobs = Jobs(self.post_message)
         self._question: Question | None = None
         self._live: PipelineConfig | None = None
-        self.results: dict[str, QueryResult] | None = None
-        """What is known of each golden query by its id, None until all are measured."""
+        self.measured: Measured | None = None
+        """What the golden set comes to under these settings, None until all of it is measured."""
+        self._compared = 0
 
     def on_mount(self) -> None:
         self.push_screen(self.explore)
@@ -127,7 +129,7 @@ class ExplorerApp(App[None]):
     async def _opened(self, lab: Lab) -> None:
         self._lab = lab
         self._live = None
-        self.results = None
+        self.measured = None
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         await self.explore.opened(lab)
         if self._question is not None and self._question.golden is None:
@@ -145,7 +147,7 @@ class ExplorerApp(App[None]):
         if current is not None and (not event.value.strip() or event.value == current.shown):
             self._ask(current)
         elif event.value.strip():
-            self._ask(_question(event.value, current))
+            self._ask(typed(event.value, current))
 
     def _step_golden(self, step: int) -> None:
         if self._lab is None:
@@ -196,8 +198,12 @@ class ExplorerApp(App[None]):
         elif event.kind == "neighbour":
             self._show_neighbour(event.result)
         elif event.kind == "measure":
-            self.results = {result.query.query_id: result for result in event.result}
+            self.measured = event.result
             self.explore.measured(self.misses)
+            if isinstance(self.screen, MeasuresScreen):
+                self.screen.show(event.result)
+        elif event.kind == "compare" and isinstance(self.screen, MeasuresScreen):
+            self.screen.compare(*event.result)
 
     def _show_neighbour(self, chunk: Chunk | None) -> None:
         if chunk is None:
@@ -208,22 +214,78 @@ class ExplorerApp(App[None]):
     # Measuring the golden set, behind the questions.
 
     @property
+    def results(self) -> dict[str, QueryRecord] | None:
+        """What is known of each golden query by its id, None until all are measured."""
+        return None if self.measured is None else {record.query_id: record for record in self.measured.run.queries}
+
+    @property
     def misses(self) -> tuple[int, ...] | None:
         """The places of the misses in the golden set, None until they are known."""
-        if self._lab is None or self.results is None:
+        results = self.results
+        if self._lab is None or results is None:
             return None
-        return tuple(i for i, query in enumerate(self._lab.golden) if is_miss(self.results.get(query.query_id)))
+        return tuple(i for i, query in enumerate(self._lab.golden) if is_miss(results.get(query.query_id)))
 
     def _measure(self) -> None:
         """Once an answer is on the screen, find out which of the others are misses."""
         lab = self._lab
-        if lab is None or not lab.golden or self.results is not None or self._jobs.running("measure"):
+        if lab is None or not lab.golden or self.measured is not None or self._jobs.running("measure"):
             return
         config = self._live
-        self._jobs.start(
-            "measure",
-            partial(lab.evaluate_queries, config, cancelled=lambda: self._lab is not lab or self._live != config),
-        )
+
+        def progress(done: int, total: int) -> None:
+            self.post_message(MeasuringProgressed(done, total))
+
+        def cancelled() -> bool:
+            return self._lab is not lab or self._live != config
+
+        self._jobs.start("measure", partial(measure, lab, config, progress, cancelled))
+
+    @on(MeasuringProgressed)
+    def _measuring(self, event: MeasuringProgressed) -> None:
+        if isinstance(self.screen, MeasuresScreen) and self.measured is None:
+            self.screen.progress(event.done, event.total)
+
+    @on(MeasuresScreen.QueriesWanted)
+    def _list_queries(self, event: MeasuresScreen.QueriesWanted) -> None:
+        lab, measured = self._lab, self.measured
+        if lab is None or measured is None:
+            return
+
+        def chosen(index: int | None) -> None:
+            if index is not None:
+                self.pop_screen()
+                self._ask_golden(index)
+
+        order = worst_first(measured.run, event.kind, event.measure)
+        self.push_screen(Picker(lab.golden, self.results, None, order=order, measure=event.measure), chosen)
+
+    @on(MeasuresScreen.ComparisonWanted)
+    def _compare_next(self) -> None:
+        lab, measured, screen = self._lab, self.measured, self.screen
+        if lab is None or measured is None or not isinstance(screen, MeasuresScreen):
+            return
+        names = stored_runs(lab.corpus)
+        if not names:
+            screen.say("No run is kept yet: w keeps this one, and so does `retrieval-lab eval --name NAME`.")
+            return
+        name = names[self._compared % len(names)]
+        self._compared += 1
+        self._jobs.start("compare", partial(compare_with, lab, name, measured.run))
+
+    @on(MeasuresScreen.KeepWanted)
+    def _keep_run(self) -> None:
+        lab, measured = self._lab, self.measured
+        if lab is None or measured is None:
+            return
+        path = resolve_run(measured.run.name, lab.corpus)
+        try:
+            require_free(path)
+            measured.run.save(path)
+        except LabError as error:
+            self.notify(safe(str(error)), title="Not kept", severity="error", markup=False)
+        else:
+            self.notify(safe(str(path)), title="Run kept", markup=False)
 
     # Other settings.
 
@@ -254,7 +316,7 @@ class ExplorerApp(App[None]):
         if lab is None:
             return
         self._live = None if config == lab.config else config
-        self.results = None
+        self.measured = None
         self._jobs.drop("measure")
         self.explore.measured(None)
         if self._question is not None:
@@ -278,6 +340,8 @@ class ExplorerApp(App[None]):
         if kind == "open":
             self.problem = known
             self.explore.failed(str(known))
+        elif kind == "compare":
+            self.notify(safe(str(known)), title="Not compared", severity="error", markup=False)
         elif kind == "measure":
             if not isinstance(error, Cancelled):
                 self.notify(safe(str(known)), title="The golden set was not measured", severity="error", markup=False)
@@ -310,6 +374,14 @@ class ExplorerApp(App[None]):
                 self._ask_golden(index)
 
         self.push_screen(Picker(self._lab.golden, self.results, self.explore.golden_index), chosen)
+
+    def action_measures(self) -> None:
+        if self._lab is None or not self._lab.golden:
+            self.notify("This corpus has no golden queries.", title="Nothing to measure", markup=False)
+            return
+        screen = MeasuresScreen()
+        screen.measured = self.measured
+        self.push_screen(screen)
 
     def action_settings(self) -> None:
         if self._lab is not None:
@@ -372,16 +444,6 @@ class ExplorerApp(App[None]):
 def _let_go(lab: Lab) -> None:
     lab.cancel()
     lab.close()
-
-
-def _question(text: str, current: Question | None) -> Question:
-    """A question of one's own, or the golden query on the screen in other words, if they have a third in common."""
-    golden = current.golden if current is not None else None
-    if current is None or golden is None:
-        return Question(text)
-    ours, theirs = set(words(text)), set(words(golden.query))
-    is_edit = bool(ours & theirs) and len(ours & theirs) * 3 >= len(ours | theirs)
-    return Question(text, golden, current.index) if is_edit else Question(text)
 
 
 def _neighbour(lab: Lab, chunk_id: str, step: int) -> Chunk | None:

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from retrieval_lab.metrics import QueryResult
+from retrieval_lab.evals.runs import QueryRecord
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.display import one_line
 
@@ -25,7 +25,8 @@ _SHOWN = 500
 class Picker(ModalScreen[int | None]):
     """Ends with the place of the chosen query in the golden set, or with None.
 
-    `results` has what is known of each query by its id: whether it is a miss, and where its passage stands.
+    `results` has what is known of each query by its id: whether it is a miss, and where its passage stands. `order`
+    has the ids of the queries to choose from, by default all; with `measure` its value stands before each.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,10 +53,19 @@ class Picker(ModalScreen[int | None]):
     """
 
     def __init__(
-        self, golden: Sequence[GoldenQuery], results: Mapping[str, QueryResult] | None, current: int | None
+        self,
+        golden: Sequence[GoldenQuery],
+        results: Mapping[str, QueryRecord] | None,
+        current: int | None,
+        *,
+        order: Sequence[str] | None = None,
+        measure: str | None = None,
     ) -> None:
         super().__init__()
         self._golden = golden
+        places = {query.query_id: place for place, query in enumerate(golden)}
+        self._order = range(len(golden)) if order is None else [places[one] for one in order if one in places]
+        self._measure = measure
         self._results = results
         self._current = current
         self._kinds = sorted({query.kind for query in golden})
@@ -102,16 +112,17 @@ class Picker(ModalScreen[int | None]):
         self._fill()
 
     def _fill(self) -> None:
-        found = [index for index, query in enumerate(self._golden) if self._matches(query)]
+        found = [index for index in self._order if self._matches(self._golden[index])]
         options = self.query_one(OptionList)
         options.clear_options()
         options.add_options(Option(self._row(self._golden[index]), id=str(index)) for index in found[:_SHOWN])
         if found:
             options.highlighted = found.index(self._current) if self._current in found[:_SHOWN] else 0
         panel = self.query_one(Vertical)
-        count = f"{len(found)} of {len(self._golden)}"
+        count = f"{len(found)} of {len(self._order)}"
         more = f", the first {_SHOWN} shown" if len(found) > _SHOWN else ""
-        panel.border_title = Content(f"Golden queries · {count}{more}")
+        by = f" · by {self._measure}" if self._measure else ""
+        panel.border_title = Content(f"Golden queries · {count}{more}{by}")
         misses = "being measured" if self._results is None else "only" if self._misses_only else "among others"
         kind = one_line(self._kind) if self._kind is not None else "all"
         panel.border_subtitle = Content(f"f2 kind: {kind} · f3 misses: {misses} · enter asks · escape closes")
@@ -127,24 +138,26 @@ class Picker(ModalScreen[int | None]):
     def _row(self, query: GoldenQuery) -> Content:
         result = self._result(query)
         rank = "" if result is None else _rank(result)
+        if self._measure is not None and result is not None and self._measure in result.measures:
+            rank = f"{result.measures[self._measure]:.2f}"
         mark = ("✗ ", "bold $error") if is_miss(result) else ("● ", "$success") if rank else "  "
         return Content.assemble(
             mark,
-            (f"{rank:>3} ", "bold"),
+            (f"{rank:>4} ", "bold"),
             f"{one_line(query.query_id):<6} ",
             (f"{one_line(query.kind):<11} ", "$text-muted"),
             one_line(query.query),
         )
 
-    def _result(self, query: GoldenQuery) -> QueryResult | None:
+    def _result(self, query: GoldenQuery) -> QueryRecord | None:
         return None if self._results is None else self._results.get(query.query_id)
 
 
-def _rank(result: QueryResult) -> str:
+def _rank(result: QueryRecord) -> str:
     """The rank in the final list; of a miss that in the pool; nothing where no passage is labelled."""
-    return str(result.ranks["final"] or result.ranks["reranked"] or "–") if result.relevant_ids else ""
+    return str(result.ranks["final"] or result.ranks["reranked"] or "–") if result.relevant else ""
 
 
-def is_miss(result: QueryResult | None) -> bool:
+def is_miss(result: QueryRecord | None) -> bool:
     """Whether the query has relevant chunks and none of them is in the final list."""
-    return result is not None and bool(result.relevant_ids) and result.ranks["final"] is None
+    return result is not None and bool(result.relevant) and result.ranks["final"] is None

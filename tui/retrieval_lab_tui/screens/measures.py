@@ -1,0 +1,228 @@
+"""The measures of the golden set with their intervals as bars, and against a run that was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from retrieval_lab.evals.comparison import Comparison
+from retrieval_lab.evals.runs import Run
+from retrieval_lab.evals.summary import Estimate, Group, Summary
+from retrieval_lab.evals.versus import Versus
+from retrieval_lab_tui.display import one_line
+
+_NAME_WIDTH = 18
+_GROUP_WIDTH = 46
+_BAR_WIDTH = 12
+_VALUE_WIDTH = 5
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One evaluation of the golden set, and what it comes to."""
+
+    run: Run
+    summary: Summary
+
+    @property
+    def groups(self) -> tuple[tuple[str, Group], ...]:
+        """All queries, then each kind."""
+        return ((ALL, self.summary.all), *self.summary.by_kind.items())
+
+
+class MeasuresScreen(Screen[None]):
+    """Shows what it is given; a cell under the cursor stands for the queries behind it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,e,q", "dismiss", "Back"),
+        Binding("up,k", "move(-1, 0)", "Up", show=False),
+        Binding("down,j", "move(1, 0)", "Down", show=False),
+        Binding("left,h", "move(0, -1)", "Left", show=False),
+        Binding("right,l", "move(0, 1)", "Right", show=False),
+        Binding("enter", "queries", "Queries", tooltip="The queries behind the number"),
+        Binding("c", "compare", "Compare", tooltip="Compare with the next run that was kept"),
+        Binding("w", "keep", "Keep", tooltip="Keep this run"),
+    ]
+
+    DEFAULT_CSS = """
+    MeasuresScreen {
+        & #title { height: 1; background: $panel; }
+        & VerticalScroll { padding: 1 1 0 1; scrollbar-size-vertical: 1; }
+        & #groups, & #against { height: auto; }
+        & #against { margin-top: 1; }
+    }
+    """
+
+    class QueriesWanted(Message):
+        """The queries of a kind, or all, are to be listed by a measure, the worst first."""
+
+        def __init__(self, kind: str | None, measure: str) -> None:
+            super().__init__()
+            self.kind = kind
+            self.measure = measure
+
+    class ComparisonWanted(Message):
+        """The next kept run is to be compared with."""
+
+    class KeepWanted(Message):
+        """This run is to be kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.measured: Measured | None = None
+        self._row = self._column = 0
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="title")
+        with VerticalScroll():
+            yield Static(id="groups")
+            yield Static(id="against")
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def progress(self, done: int, total: int) -> None:
+        """So many of the queries are measured."""
+        width = max(10, self.size.width - 40)
+        filled = done * width // max(1, total)
+        bar = Content.assemble(("█" * filled, "$accent"), ("░" * (width - filled), "$text-muted"))
+        self.query_one("#groups", Static).update(Content.assemble(f"measuring {done} of {total}  ", bar))
+
+    def show(self, measured: Measured) -> None:
+        """All are measured."""
+        self.measured = measured
+        self._draw()
+
+    def compare(self, name: str, found: Versus) -> None:
+        """Show the differences to a kept run."""
+        rows = [
+            Content.assemble(
+                (f" against {one_line(name)} ", "reverse"),
+                f"  {found.queries} queries; difference with 95% interval, permutation p, win/tie/loss",
+            ),
+            *(_difference(measure, one) for measure, one in found.measures.items()),
+        ]
+        rows += [
+            Content.styled(f"  {change.key}: {_setting(change.baseline)} → {_setting(change.system)}", "$text-muted")
+            for change in found.changes
+        ]
+        self.query_one("#against", Static).update(Content("\n").join(rows))
+
+    def say(self, text: str) -> None:
+        """A line in the place of the comparison."""
+        self.query_one("#against", Static).update(Content(text))
+
+    def action_move(self, rows: int, columns: int) -> None:
+        if self.measured is not None:
+            groups = self.measured.groups
+            self._column = (self._column + columns) % len(groups)
+            self._row = (self._row + rows) % max(1, len(self.measured.summary.all.measures))
+            self._draw()
+
+    def action_queries(self) -> None:
+        if self.measured is not None and self.measured.summary.all.measures:
+            kind = self.measured.groups[self._column][0] if self._column else None
+            self.post_message(self.QueriesWanted(kind, list(self.measured.summary.all.measures)[self._row]))
+
+    def action_compare(self) -> None:
+        self.post_message(self.ComparisonWanted())
+
+    def action_keep(self) -> None:
+        self.post_message(self.KeepWanted())
+
+    def _draw(self) -> None:
+        title = Content.assemble((" measures ", "bold $accent"))
+        if self.measured is not None:
+            run = self.measured.run
+            title += Content(
+                f" {one_line(run.corpus.folder)} · {run.corpus.queries} queries · cut {run.k}"
+                f" · median {self.measured.summary.latency.median * 1e3:.0f} ms a query"
+            )
+            self.query_one("#groups", Static).update(Content("\n").join(self._lines(self.measured)))
+        self.query_one("#title", Static).update(title)
+
+    def _lines(self, measured: Measured) -> list[Content]:
+        """The groups side by side, as many as fit; the one under the cursor is among them."""
+        fit = max(1, (self.size.width - 2 - _NAME_WIDTH) // (_GROUP_WIDTH - _NAME_WIDTH))
+        first = max(0, min(self._column - fit + 1, len(measured.groups) - fit)) if self._column >= fit else 0
+        shown = list(enumerate(measured.groups))[first : first + fit]
+        width = _GROUP_WIDTH - _NAME_WIDTH
+        head = Content(" " * _NAME_WIDTH)
+        for _, (name, group) in shown:
+            head += Content.styled(f"{one_line(name)[: width - 8]} · {group.queries}".ljust(width), "bold")
+        lines = [head, Content("")]
+        for row, measure in enumerate(measured.summary.all.measures):
+            line = Content.styled(measure.ljust(_NAME_WIDTH), "$text-muted")
+            for column, (_, group) in shown:
+                cell = _cell(group.measures.get(measure))
+                # Only the number is reversed: a reversed bar would say the contrary.
+                is_here = (row, column) == (self._row, self._column)
+                line += (cell.stylize("reverse", 0, _VALUE_WIDTH) if is_here else cell) + Content("  ")
+            lines.append(line)
+        if measured.summary.undefined:
+            lines += [Content(""), Content(f"not counted, no chunk holds the anchor: {_names(measured)}")]
+        return lines
+
+
+def _names(measured: Measured) -> str:
+    return one_line(", ".join(measured.summary.undefined))
+
+
+def _cell(estimate: Estimate | None) -> Content:
+    """The value, its interval as a bar, and its ends; 26 cells wide."""
+    if estimate is None:
+        return Content("–".ljust(_GROUP_WIDTH - _NAME_WIDTH - 2))
+    value = (f"{estimate.value:.3f} ", "bold")
+    if estimate.interval is None:
+        return Content.assemble(value, " " * (_BAR_WIDTH + 8))
+    low, high = estimate.interval.low, estimate.interval.high
+    ends = f" {_short(low)}–{_short(high)}"
+    return Content.assemble(value, _bar(low, estimate.value, high), (ends, "$text-muted"))
+
+
+def _bar(low: float, value: float, high: float) -> Content:
+    """Solid up to the interval's low end, then dark up to the value and light up to the high end."""
+    places = [round(number * _BAR_WIDTH) for number in (low, value, high)]
+    text = "█" * places[0] + "▓" * (places[1] - places[0]) + "░" * (places[2] - places[1])
+    return Content.styled(text.ljust(_BAR_WIDTH), "$accent")
+
+
+def _short(number: float) -> str:
+    return f"{number:.2f}".removeprefix("0") if number < 1 else "1.0"
+
+
+def _difference(measure: str, one: Comparison) -> Content:
+    interval = one.difference_interval
+    ends = "" if interval is None else f"{interval.low:+.3f} … {interval.high:+.3f}"
+    surely = interval is not None and (interval.low > 0 or interval.high < 0)
+    style = ("$success" if one.difference > 0 else "$error") if surely else ""
+    return Content.assemble(
+        (f"  {measure:<{_NAME_WIDTH}}", "$text-muted"),
+        f"{one.baseline:.3f} → {one.system:.3f}  ",
+        (f"{one.difference:+.3f}", f"bold {style}".strip()),
+        f"  {ends:<18} p {one.p:.3f}  {one.counts.wins}/{one.counts.ties}/{one.counts.losses}",
+    )
+
+
+def _setting(value: object) -> str:
+    return "–" if value is None else one_line(str(value))
+
+
+def worst_first(run: Run, kind: str | None, measure: str) -> Sequence[str]:
+    """The ids of the run's queries of a kind by a measure, the worst first; undefined ones last."""
+    records = [record for record in run.queries if kind is None or record.kind == kind]
+    return [record.query_id for record in sorted(records, key=lambda one: one.measures.get(measure, 2.0))]
