@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,9 @@ PICTURES = (
     Picture("found", (160, 45), "q01"),
     Picture("missed", (160, 45), "q08", ("1",)),
     Picture("narrow", (80, 24), "q08", ("3",)),
+    Picture("settings", (160, 45), "q08", ("s", *["j"] * 8, "left")),
+    Picture("measures", (160, 32), "q01", ("e", "j", "l")),
+    Picture("picker", (120, 30), "q01", ("f", "f3", "f2")),
 )
 
 
@@ -38,8 +42,10 @@ async def main() -> None:
         app = ExplorerApp()
         async with app.run_test(size=picture.size) as pilot:
             await _step_to(pilot, app, picture.query_id)
+            await _until(pilot, lambda app=app: app.measured is not None)
             await pilot.press(*picture.keys)
-            await pilot.pause()
+            await pilot.pause(0.5)  # for an answer that a key asked for
+            await _until(pilot, lambda app=app: app.measured is not None)
             svg = WEB_FONT.sub("", app.export_screenshot(title="retrieval lab"))
         app.close_lab()
         path = FOLDER / f"{picture.name}.svg"
@@ -56,6 +62,11 @@ async def _step_to(pilot: Pilot[None], app: ExplorerApp, query_id: str) -> None:
             await pilot.press("n")
         while app.explore.answer is answer:
             await pilot.pause(0.02)
+
+
+async def _until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    while not condition():
+        await pilot.pause(0.02)
 
 
 if __name__ == "__main__":
