@@ -139,6 +139,8 @@ def _explain(error: Exception) -> tuple[str, int]:
     """The message and the exit code of an error."""
     if isinstance(error, LabError):
         return str(error), error.exit_code
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'what was printed'}: {error.strerror}", EXIT_FAILED
     first_line = str(error).partition("\n")[0]
     if isinstance(error, psycopg.OperationalError):
         return (

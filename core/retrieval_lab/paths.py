@@ -54,7 +54,11 @@ def corpus_home(corpus: Path) -> Path:
     """
     folder = corpus.resolve()
     packaged = Path(__file__).resolve().parent / "corpus"
-    if folder != packaged and os.access(folder, os.W_OK):
-        return folder
+    return folder if folder != packaged and os.access(folder, os.W_OK) else corpus_data(folder)
+
+
+def corpus_data(corpus: Path) -> Path:
+    """Return the folder in the data directory for what is kept about a corpus; it need not exist yet."""
+    folder = corpus.resolve()
     digest = sha256(os.fsencode(folder)).hexdigest()[:12]
     return data_dir() / "corpora" / f"{folder.name}-{digest}"

@@ -334,6 +334,7 @@ def test_a_bad_override_is_refused_in_one_line(corpus: Path, override: str) -> N
         ("fusion:\n  n: 20\n  'n': 30\n", 3, "n is repeated"),
         ("top_k: 5\nchunker: &a {kind: *a}\n", 2, "alias"),
         ("filter: {doc_ids: &a [*a]}\n", 1, "alias"),
+        ("\nreranker:\n  - lexical\n", 2, "found a list"),
         ("top_k: 1e3\n", 1, "expected a whole number, found '1e3'"),
         ("top_k: 10.0\n", 1, "expected a whole number, found 10.0"),
         ("top_k: ten\n", 1, "expected a whole number, found 'ten'"),

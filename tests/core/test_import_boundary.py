@@ -35,6 +35,7 @@ LAYERS = [
         "extras",
         "golden",
         "highlight",
+        "history",
         "hybrid",
         "lexemes",
         "markdown",

@@ -721,3 +721,28 @@ async def test_the_measures_have_intervals_and_lead_to_the_queries_behind_them(
         await answered(pilot, "potatoes")
         assert app.screen is app.explore
     app.close_lab()
+
+
+async def test_questions_asked_before_come_back_with_the_arrow_keys_also_in_the_next_run(
+    small_corpus: Path, answered: Answered
+) -> None:
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        for question in ("leeks", "potatoes"):
+            await write(pilot, question)
+            await answered(pilot, question)
+    app.close_lab()
+    again = ExplorerApp(small_corpus)
+    async with again.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        line = again.explore.query_one("#query", Input)
+        await pilot.press("slash", "up")
+        assert line.value == "potatoes"
+        await pilot.press("up", "up")
+        assert line.value == "leeks"
+        await pilot.press("down", "down")
+        assert line.value == "how long does the loaf bake"
+        await pilot.press("up", "enter")
+        await answered(pilot, "potatoes")
+    again.close_lab()

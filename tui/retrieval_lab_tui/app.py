@@ -19,6 +19,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, save_config
 from retrieval_lab.errors import FaultyInput, LabError
 from retrieval_lab.evals.runs import QueryRecord, require_free, resolve_run, stored_runs
+from retrieval_lab.history import History
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Cancelled, Lab
 from retrieval_lab.types import Chunk
@@ -80,6 +81,7 @@ class ExplorerApp(App[None]):
         self._jobs = Jobs(self.post_message)
         self._question: Question | None = None
         self._live: PipelineConfig | None = None
+        self._history: History | None = None
         self.measured: Measured | None = None
         """What the golden set comes to under these settings, None until all of it is measured."""
         self._compared = 0
@@ -132,6 +134,8 @@ class ExplorerApp(App[None]):
         self.measured = None
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         await self.explore.opened(lab)
+        self._history = History(lab.corpus)
+        self.explore.remember(self._history.questions)
         if self._question is not None and self._question.golden is None:
             self._ask(self._question)
         elif lab.golden:
@@ -147,6 +151,9 @@ class ExplorerApp(App[None]):
         if current is not None and (not event.value.strip() or event.value == current.shown):
             self._ask(current)
         elif event.value.strip():
+            if self._history is not None:
+                self._history.add(event.value)
+                self.explore.remember(self._history.questions)
             self._ask(typed(event.value, current))
 
     def _step_golden(self, step: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -25,6 +26,7 @@ from retrieval_lab_tui.moved import moved
 from retrieval_lab_tui.status import header_line, tabs_line, verdict_line
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
+from retrieval_lab_tui.widgets.query_line import QueryLine
 from retrieval_lab_tui.widgets.ranked_list import RankedList
 
 _LEAST_WIDTH = 40
@@ -69,7 +71,7 @@ class ExploreScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield Static(Content(f"Too small: {_LEAST_WIDTH} by {_LEAST_HEIGHT} characters at least. q quits."), id="small")
         yield Static(id="header")
-        yield Input(id="query", placeholder="Write a question, then press enter", select_on_focus=False)
+        yield QueryLine(id="query")
         yield Static(id="fate")
         yield Static(id="moved")
         yield Static(id="notes")
@@ -88,7 +90,7 @@ class ExploreScreen(Screen[None]):
 
     def opening(self) -> None:
         """The corpus is being opened; until it is, there is nobody to ask."""
-        self.query_one("#query", Input).disabled = True
+        self.query_one("#query", QueryLine).disabled = True
         self.query_one("#body", ContentSwitcher).current = "opening"
         self.query_one(Opening).starting()
 
@@ -107,8 +109,8 @@ class ExploreScreen(Screen[None]):
         self.answer = self._question = self._trouble = self.golden_index = self._misses = self.chunk = None
         self._config = lab.config
         self.problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
-        self.query_one("#query", Input).disabled = False
-        self.query_one("#query", Input).value = ""
+        self.query_one("#query", QueryLine).disabled = False
+        self.query_one("#query", QueryLine).value = ""
         for stage in self.stages:
             self._list(stage).show((), 0, "")
         self.query_one("#body", ContentSwitcher).current = "results"
@@ -124,6 +126,10 @@ class ExploreScreen(Screen[None]):
         await lists.mount(*(RankedList(column.stage, column.title, column.numbers) for column in wanted))
         self._fit()
         self._set_active(self.active if self.active in self.stages else "final")
+
+    def remember(self, questions: Sequence[str]) -> None:
+        """These questions were asked before."""
+        self.query_one("#query", QueryLine).remember([one_line(question) for question in questions])
 
     def asking(self, question: Question, config: PipelineConfig) -> None:
         """A question is on its way, with these settings."""
@@ -164,7 +170,7 @@ class ExploreScreen(Screen[None]):
 
     def write(self, question: Question) -> None:
         """Put the question into the query line, with its beginning in view."""
-        query = self.query_one("#query", Input)
+        query = self.query_one("#query", QueryLine)
         query.value = question.shown
         query.cursor_position = 0
 
@@ -177,7 +183,7 @@ class ExploreScreen(Screen[None]):
 
     @on(Input.Submitted, "#query")
     def _submit(self) -> None:
-        if self._question is not None or self.query_one("#query", Input).value.strip():
+        if self._question is not None or self.query_one("#query", QueryLine).value.strip():
             self.focus_lists()
 
     @on(RankedList.Moved)
@@ -188,7 +194,7 @@ class ExploreScreen(Screen[None]):
             self._follow()
 
     def action_focus_query(self) -> None:
-        query = self.query_one("#query", Input)
+        query = self.query_one("#query", QueryLine)
         query.focus()
         query.action_select_all()
 
