@@ -29,7 +29,7 @@ from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Surroundings, Traceable
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
-from retrieval_lab.store import CHUNKS, chunks_of, fetch
+from retrieval_lab.store import CHUNKS, chunks_of, fetch, unknown_documents
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
@@ -279,6 +279,11 @@ class Lab:
         )
 
     def _pipeline(self, conn: Connection[Any], config: PipelineConfig) -> Pipeline:
+        unknown = unknown_documents(conn, config.filter.doc_ids, table=self._table) if config.filter.doc_ids else []
+        if unknown:
+            raise InputError(
+                f"filter.doc_ids: the corpus has no document {unknown[0]!r}, so nothing could be found in it"
+            )
         on = Surroundings(conn, QueryVectors(self.embedder), self._table)
         if config.reranker not in self._rerankers:
             self._rerankers[config.reranker] = config.reranker.build()

@@ -97,6 +97,9 @@ class NoReranker:
         return None
 
 
+_MOST_K1 = 1000  # beyond, term frequency counts in full anyway, and sums may overflow
+
+
 @dataclass(frozen=True, slots=True)
 class Bm25Reranker:
     """BM25 over the pool, with the pool's own statistics."""
@@ -107,8 +110,8 @@ class Bm25Reranker:
     b: float = BM25_B
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.k1) and self.k1 >= 0):
-            raise SettingError("k1", self.k1, "0 or more")
+        if not 0 <= self.k1 <= _MOST_K1:
+            raise SettingError("k1", self.k1, f"0 to {_MOST_K1}")
         if not 0 <= self.b <= 1:
             raise SettingError("b", self.b, "0 to 1")
 
@@ -143,6 +146,8 @@ RERANKERS: dict[str, type[RerankerSettings]] = {kind.kind: kind for kind in (NoR
 
 
 def _at_least(key: str, value: int, least: int) -> None:
+    if not isinstance(value, int):
+        raise SettingError(key, value, "a whole number")  # 1200.0 equals 1200, but would name another index
     if value < least:
         raise SettingError(key, value, f"{least} or more")
 

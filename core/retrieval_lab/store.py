@@ -254,6 +254,15 @@ def count_embedded(conn: Connection[Any], *, table: Table = CHUNKS, filter: Filt
     return int(row[0]) if row else 0
 
 
+def unknown_documents(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = CHUNKS) -> list[str]:
+    """Those of the documents that have no chunk in the table, in their order."""
+    statement = sql.SQL("SELECT DISTINCT {doc_id} FROM {table} WHERE {doc_id} = ANY(%s)").format(
+        **table.names("public")
+    )
+    known = {doc_id for (doc_id,) in execute(conn, statement, (storable(doc_ids),))}
+    return [doc_id for doc_id in doc_ids if doc_id not in known]
+
+
 def chunks_of(conn: Connection[Any], doc_ids: Sequence[str], *, table: Table = CHUNKS) -> list[Chunk]:
     """All chunks of the documents, ordered by doc_id and place."""
     return [Chunk(*row) for row in execute(conn, _chunks_of_sql(table), (storable(doc_ids),))]

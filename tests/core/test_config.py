@@ -144,7 +144,11 @@ def configs(draw: st.DrawFn) -> PipelineConfig:
     if not any(retriever.weight for retriever in retrievers):
         retrievers[0] = replace(retrievers[0], weight=1)
     reranker = draw(
-        st.one_of(st.just(NoReranker()), st.builds(Bm25Reranker, k1=FINITE, b=SHARES), st.builds(ModelReranker, MODELS))
+        st.one_of(
+            st.just(NoReranker()),
+            st.builds(Bm25Reranker, k1=st.floats(0, 1000), b=SHARES),
+            st.builds(ModelReranker, MODELS),
+        )
     )
     pool = draw(COUNTS)
     return PipelineConfig(
@@ -223,8 +227,9 @@ BAD_VALUES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"fusion": {"k": math.inf}}, "fusion.*k", "inf", "0 or more"),
     ({"fusion": {"k": math.nan}}, "fusion.*k", "nan", "0 or more"),
     ({"fusion": {"n": 0}}, "fusion.*n", "0", "1 or more"),
-    ({"reranker": {"k1": -0.5}}, "reranker.*k1", "-0.5", "0 or more"),
-    ({"reranker": {"k1": math.nan}}, "reranker.*k1", "nan", "0 or more"),
+    ({"reranker": {"k1": -0.5}}, "reranker.*k1", "-0.5", "0 to 1000"),
+    ({"reranker": {"k1": math.nan}}, "reranker.*k1", "nan", "0 to 1000"),
+    ({"reranker": {"k1": 1e308}}, "reranker.*k1", r"1e\+308", "0 to 1000"),
     ({"reranker": {"b": 1.5}}, "reranker.*b", "1.5", "0 to 1"),
     ({"reranker": {"b": math.nan}}, "reranker.*b", "nan", "0 to 1"),
     ({"reranker": {"kind": "cross-encoder", "model": ""}}, "reranker.*model", "blank", "a name"),

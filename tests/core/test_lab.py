@@ -11,10 +11,12 @@ import pytest
 from psycopg import sql
 
 from retrieval_lab import Lab
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import EnvironmentMissing, FaultyInput, InputError, LabError
 from retrieval_lab.rerank import LexicalReranker, pipeline
+from retrieval_lab.types import Filter
 
 QUESTION = "How many milliseconds does reranking 40 pairs take?"
 
@@ -166,3 +168,9 @@ def test_measuring_without_a_golden_set_or_with_a_faulty_one_is_refused(
     (tmp_path / "golden.yaml").write_text("- {query_id: 1}\n", encoding="utf-8")
     with Lab.open(tmp_path) as lab, pytest.raises(FaultyInput, match=r"golden\.yaml:1"):
         lab.evaluate()
+
+
+def test_a_filter_that_names_a_document_which_is_not_there_is_refused(lab: Lab) -> None:
+    with pytest.raises(InputError, match="the corpus has no document 'hybrid'"):
+        lab.trace(QUESTION, PipelineConfig(filter=Filter(("hybrid-search", "hybrid"))))
+    assert lab.trace(QUESTION, PipelineConfig(filter=Filter(("hybrid-search",)))).final

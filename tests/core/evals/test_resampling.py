@@ -102,6 +102,18 @@ def test_intervals_cover_the_true_mean(skewed: bool) -> None:
     assert 0.915 <= covered / 400 <= 0.975  # 0.95, less what a percentile interval falls short by, and three sigma
 
 
+def test_paired_intervals_cover_the_true_difference_of_hits() -> None:
+    rng = np.random.default_rng(14)
+    covered = 0
+    for seed in range(400):
+        baseline, luck = rng.random(100) < 0.5, rng.random(100)
+        system = np.where(baseline, luck < 0.9, luck < 0.3)  # finds 3 of 10 misses, loses 1 of 10 hits
+        found = paired_bootstrap_interval(system, baseline, resamples=400, seed=seed)
+        assert found is not None
+        covered += found.low <= 0.5 * 0.3 - 0.5 * 0.1 <= found.high
+    assert 0.915 <= covered / 400 <= 0.98
+
+
 def test_a_higher_level_is_wider() -> None:
     values = np.random.default_rng(5).random(40)
     narrow, wide = bootstrap_interval(values, level=0.8), bootstrap_interval(values, level=0.99)
