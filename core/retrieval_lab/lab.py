@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,7 @@ class Lab:
         self._database = database
         self._rerankers: dict[RerankerSettings, Reranker | None] = {}
         self._lexemes = Lexemes()
+        self._plans: dict[Hashable, tuple[str, ...]] = {}
         # Named with its schema: a search path would fall back on a table of that name in `public`.
         self._table = replace(CHUNKS, schema=schema, contextual_headers=config.contextual_headers)
         self._questions = Session(partial(database.connect, schema))
@@ -284,7 +285,7 @@ class Lab:
             raise InputError(
                 f"filter.doc_ids: the corpus has no document {unknown[0]!r}, so nothing could be found in it"
             )
-        on = Surroundings(conn, QueryVectors(self.embedder), self._table)
+        on = Surroundings(conn, QueryVectors(self.embedder), self._table, self._plans)
         if config.reranker not in self._rerankers:
             self._rerankers[config.reranker] = config.reranker.build()
         return Pipeline(

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from psycopg import Connection
@@ -63,11 +63,15 @@ class Traceable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What retrievers are built on: a connection, the table it reads, and the vectors of queries."""
+    """What retrievers are built on: a connection, the table it reads, and the vectors of queries.
+
+    `plans` remembers plans that are the same for every query, by whatever they depend on.
+    """
 
     conn: Connection[Any]
     vectors: QueryVectors
     table: Table = CHUNKS
+    plans: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,9 +49,20 @@ class VectorRetriever:
         vector = self._on.vectors.of(query)
         if vector is None:
             return Found((), notes=(f"{self.name}: nothing to embed in this query",))
+        # The scan is forced, so the plan does not depend on the vector.
+        kind = (self._scan, n, filter)
+        known = self._on.plans.get(kind) if self._scan else None
         hits, plan = nearest_explained(
-            self._on.conn, vector, n, scan=self._scan, table=self._on.table, filter=filter, explain=explain
+            self._on.conn,
+            vector,
+            n,
+            scan=self._scan,
+            table=self._on.table,
+            filter=filter,
+            explain=explain and known is None,
         )
+        if explain and self._scan:
+            plan = self._on.plans.setdefault(kind, known or plan)
         return Found(tuple(hits), plan=plan, notes=self._missing(len(hits), n, filter))
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
