@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,23 +63,6 @@ def load_documents(corpus_dir: Path | str) -> list[Document]:
     if files.faults:
         raise FaultyInput(files.faults)
     return list(files.documents)
-
-
-def document_path(corpus_dir: Path, doc_id: str) -> Path | None:
-    """The file that a document was read from, None when it is gone."""
-    paths = (corpus_dir / folder / f"{doc_id}{suffix}" for folder, suffix in _GROUPS)
-    return next((path for path in paths if path.is_file()), None)
-
-
-def stamp(corpus_dir: Path) -> frozenset[tuple[str, int, int]]:
-    """Name, time of change and size of every file that belongs to the corpus: another stamp means that one changed."""
-    files = [*_document_files(corpus_dir), *(corpus_dir / name for name in (GOLDEN_FILE, "lab.yaml"))]
-    found = set()
-    for path in files:
-        with suppress(OSError):
-            status = path.stat()
-            found.add((str(path), status.st_mtime_ns, status.st_size))
-    return frozenset(found)
 
 
 def _document_files(root: Path) -> Iterator[Path]:

@@ -15,7 +15,7 @@ from psycopg import Connection
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import effective_config
-from retrieval_lab.corpus import GOLDEN_FILE, document_path
+from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.database import Database
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput, InputError, LabError
@@ -166,15 +166,6 @@ class Lab:
             return None, None
         before = chunks[place - 1] if place else None
         return before, chunks[place + 1] if place + 1 < len(chunks) else None
-
-    def source(self, chunk: Chunk) -> tuple[Path, int] | None:
-        """The file of a chunk and the line, from 1, in which it begins; None when the file is gone."""
-        path = document_path(self.corpus, chunk.doc_id)
-        if path is None:
-            return None
-        # Offsets count in the text as it was read: line ends are one character there.
-        text = path.read_text(encoding="utf-8-sig", errors="replace")
-        return path, text.count("\n", 0, chunk.start_char) + 1
 
     def matched_words(self, made: Stages, texts: Iterable[str]) -> frozenset[str]:
         """The words of the texts, lower case, that full-text search matched for the traced query.
