@@ -39,6 +39,8 @@ def read_json(path: Path) -> Any:
 
     Raises FileNotFoundError when there is no file, InputError when it cannot be read or is no JSON.
     """
+    if path.is_fifo():  # it would keep us waiting
+        raise InputError(f"{path}: cannot be read: it is not a file")
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
