@@ -42,10 +42,10 @@ async def main() -> None:
         app = ExplorerApp()
         async with app.run_test(size=picture.size) as pilot:
             await _step_to(pilot, app, picture.query_id)
-            await _until(pilot, lambda app=app: app.measured is not None)
+            await _until(pilot, lambda app=app: app.measuring.measured is not None)
             await pilot.press(*picture.keys)
             await pilot.pause(0.5)  # for an answer that a key asked for
-            await _until(pilot, lambda app=app: app.measured is not None)
+            await _until(pilot, lambda app=app: app.measuring.measured is not None)
             svg = WEB_FONT.sub("", app.export_screenshot(title="retrieval lab"))
         app.close_lab()
         path = FOLDER / f"{picture.name}.svg"

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated
 
 import psycopg
@@ -95,6 +96,8 @@ def main(argv: Sequence[str] | None = None, *, command: typer.Typer = app, progr
     Errors become a message on stderr: 2 for bad input or usage, 3 for something that this machine lacks, else 1.
     """
     arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # it was closed before we began, as with `>&-`
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

@@ -29,7 +29,7 @@ _TITLES = ("A", "B", "B-A", "interval", "p", "win/tie/loss", "least")
 
 def complete_run(ctx: typer.Context, incomplete: str) -> Iterator[str]:
     """The names of the runs that are kept of the corpus on the command line."""
-    from retrieval_lab.evals.runs import stored_runs
+    from retrieval_lab.evals.kept import stored_runs
 
     corpus = ctx.params.get("corpus") or bundled_corpus()
     yield from (name for name in stored_runs(Path(corpus)) if name.startswith(incomplete))
@@ -55,7 +55,8 @@ def compare(
     Example: [bold]retrieval-lab compare before after --corpus fixtures/corpus[/bold]
     """
     # numpy takes a moment to import, which `--help` need not wait for.
-    from retrieval_lab.evals.runs import Run, resolve_run
+    from retrieval_lab.evals.kept import resolve_run
+    from retrieval_lab.evals.runs import Run
     from retrieval_lab.evals.versus import versus
 
     folder = corpus or bundled_corpus()

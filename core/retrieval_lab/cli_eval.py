@@ -167,15 +167,20 @@ def _gates(folder: Path, config: Path | None, changes: Sequence[str], texts: Seq
 def _baseline(name: str | None, folder: Path) -> Run | None:
     if name is None:
         return None
-    from retrieval_lab.evals.runs import Run, resolve_run
+    from retrieval_lab.evals.kept import resolve_run
+    from retrieval_lab.evals.runs import Run
 
     return Run.load(resolve_run(name, folder))
 
 
 def _target(name: str, folder: Path, *, force: bool) -> Path:
-    from retrieval_lab.evals.runs import require_free, resolve_run
+    from retrieval_lab.evals.kept import SUFFIX, require_free, resolve_run
 
     path = resolve_run(name, folder)
+    if path.suffix != SUFFIX or not printable(name) == name:
+        raise InputError(
+            f"--name {printable(name)!r}: expected a name without a slash, or a path that ends in {SUFFIX}"
+        )
     if not force:
         require_free(path)
     return path
@@ -183,7 +188,7 @@ def _target(name: str, folder: Path, *, force: bool) -> Path:
 
 def _free_target(name: str, folder: Path) -> Path:
     """Where a run of this name lies, or of this name with a number when that is taken."""
-    from retrieval_lab.evals.runs import resolve_run, stored_runs
+    from retrieval_lab.evals.kept import resolve_run, stored_runs
 
     taken, number, free = set(stored_runs(folder)), 1, name
     while free in taken:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _complete_setting(incomplete: str) -> Iterator[str]:
     """The dotted keys of all settings."""
-    from retrieval_lab.config import PipelineConfig
+    from retrieval_lab.config import PipelineConfig, dotted
 
     for key in dotted(PipelineConfig().to_dict()):
         if key.startswith(incomplete):
@@ -36,15 +36,6 @@ def complete_golden(ctx: typer.Context, incomplete: str) -> Iterator[tuple[str, 
     for query in read_golden(Path(corpus) / GOLDEN_FILE).queries:
         if query.query_id.startswith(incomplete):
             yield query.query_id, query.query
-
-
-def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The values of nested mappings by their keys joined with dots."""
-    flat: dict[str, Any] = {}
-    for name, value in settings.items():
-        key = f"{prefix}{name}"
-        flat |= dotted(value, f"{key}.") if isinstance(value, Mapping) else {key: value}
-    return flat
 
 
 _CORPUS_HELP = "Folder with docs/, stories/ and golden.yaml; by default the bundled one."

@@ -120,3 +120,12 @@ _STAGES = ("fused", "reranked", "final", "fusion", "fetch", "rerank", "mmr")
 def _to_dict(part: Any) -> dict[str, Any]:
     settings = {entry.name: getattr(part, entry.name) for entry in fields(part) if entry.name != "name"}
     return {"kind": part.kind, **settings}
+
+
+def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of nested mappings, such as `PipelineConfig.to_dict` makes, by their keys joined with dots."""
+    flat: dict[str, Any] = {}
+    for name, value in settings.items():
+        key = f"{prefix}{name}"
+        flat |= dotted(value, f"{key}.") if isinstance(value, Mapping) else {key: value}
+    return flat

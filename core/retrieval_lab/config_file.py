@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from retrieval_lab.paths import corpus_home
 from retrieval_lab.retrievers.registry import RETRIEVERS
 from retrieval_lab.settings import NoReranker
 from retrieval_lab.text import printable
+from retrieval_lab.whole_file import write_whole
 from retrieval_lab.yaml_nodes import NotYaml, key_text, parse_nodes, plain_value, read_nodes, require_plain
 
 CONFIG_FILE = "lab.yaml"
@@ -53,8 +52,9 @@ def effective_config(
     """The configuration of a corpus: `overrides` (`KEY=VALUE`, keys with dots) over a file over the defaults.
 
     The file is `path`, which must exist, else the one of the corpus if there is one. A file that names `retrievers`
-    names all of them; an override changes one. Naming another kind drops the settings of the kind before. Raises
-    InputError with everything that is wrong, a line each, with the file and line or the option.
+    names all of them; an override changes one, or takes it out when it is null. Naming another kind drops the settings
+    of the kind before. Raises InputError with everything that is wrong, a line each, with the file and line or the
+    option.
     """
     if path is None and corpus is not None and config_path(corpus).exists():
         path = config_path(corpus)
@@ -84,16 +84,11 @@ def save_config(config: PipelineConfig, path: Path) -> None:
     Raises InputError when it cannot be written.
     """
     text = yaml.safe_dump(config.to_dict(), sort_keys=False, allow_unicode=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
         if path.exists():  # it may hold comments, which are nowhere else
             shutil.copy2(path, path.with_name(f"{path.name}.bak"))
-        temporary.replace(path)
+        write_whole(path, text)
     except OSError as error:
-        with suppress(OSError):  # where there is no folder, there is nothing to remove either
-            temporary.unlink(missing_ok=True)
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
 
@@ -175,6 +170,9 @@ def _overridden(values: Mapping[str, Given], keys: Sequence[str], value: Given) 
     if first == "retrievers" and rest:
         retrievers = merged[first].value if isinstance(merged[first].value, dict) else {}
         name, *inner = rest
+        if not inner and value.value is None and name in retrievers:
+            merged[first] = Given({one: entry for one, entry in retrievers.items() if one != name}, COMMAND_LINE)
+            return merged
         if (
             name not in retrievers
             and name not in RETRIEVERS

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
+from contextlib import suppress
 from pathlib import Path
 
 from retrieval_lab.paths import corpus_data
+from retrieval_lab.whole_file import write_whole
 
 KEPT = 500
 """So many questions are kept, the newest."""
@@ -50,10 +51,5 @@ def _read(path: Path) -> list[str]:
 
 
 def _write(path: Path, questions: list[str]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text("".join(f"{json.dumps(one)}\n" for one in questions), encoding="ascii")
-        temporary.replace(path)
-    except OSError:
-        return
+    with suppress(OSError):
+        write_whole(path, "".join(f"{json.dumps(one)}\n" for one in questions))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
+from retrieval_lab.stored import Stored, as_list, as_mapping, as_number, as_rank, as_text
 from retrieval_lab.types import (
     Chunk,
     GoldenQuery,
@@ -18,8 +19,6 @@ from retrieval_lab.types import (
     Stages,
     TextQuery,
 )
-
-T = TypeVar("T")
 
 FORMAT = 1
 
@@ -108,9 +107,9 @@ class Trace(Stages):
             found = data.get("format") if isinstance(data, Mapping) else type(data).__name__
             raise InputError(f"this is no trace of format {FORMAT}: its format is {found!r}")
         try:
-            return cls(**_read(data))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise InputError(f"this trace is broken: {' '.join(str(error).split())}") from error
+            return _read(Stored(data, ""))
+        except InputError as error:
+            raise InputError(f"this trace is broken: {'; '.join(str(error).splitlines())}") from error
 
     def _beyond(self, chunk_id: str) -> Mapping[str, Place]:
         if chunk_id in self.beyond:
@@ -149,54 +148,69 @@ def _row(row: Ranked) -> dict[str, Any]:
     return {"chunk_id": row.chunk_id, "score": row.score, "rank": row.rank, "ranks": list(row.ranks)}
 
 
-def _read(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a Trace. Raises KeyError, TypeError, AttributeError and ValueError where the data is broken."""
-    config = PipelineConfig.from_dict(data["config"])
+def _read(data: Stored) -> Trace:
+    config = PipelineConfig.from_dict(data.inner("config").values)
     names = [retriever.name for retriever in config.retrievers]
-    if list(data["lists"]) != names or list(data["searches"]) != names:
-        raise ValueError(f"its lists are {', '.join(data['lists'])}, its configuration makes {', '.join(names)}")
-    parsed = {key: _texts(data["parsed"][key]) for key in ("positive", "excluded", "notes", "stop_words")}
-    return {
-        "query": _of(str, data["query"]),
-        "config": config,
-        "golden": None if data["golden"] is None else _made(GoldenQuery, data["golden"]),
-        "relevant": _texts(data["relevant"]),
-        "unlabelled": _of(str | None, data["unlabelled"]),
-        "parsed": TextQuery(**parsed),
-        "lists": {name: tuple(_made(Hit, hit) for hit in hits) for name, hits in data["lists"].items()},
-        "searches": {
-            name: Search(_of(int, search["asked"]), _texts(search["plan"])) for name, search in data["searches"].items()
-        },
-        **{stage: tuple(_ranked(row) for row in data[stage]) for stage in ("fused", "reranked", "final")},
-        "chunks": {chunk_id: _made(Chunk, chunk) for chunk_id, chunk in data["chunks"].items()},
-        "beyond": {
-            chunk_id: {name: _made(Place, place) for name, place in places.items()}
-            for chunk_id, places in data["beyond"].items()
-        },
-        "notes": _texts(data["notes"]),
-        "timings": {stage: _of(float, seconds) for stage, seconds in data["timings"].items()},
-    }
+    lists, searches = data.named("lists", _read_hits), data.named("searches", _read_search)
+    if list(lists) != names or list(searches) != names:
+        raise InputError(f"its lists are {', '.join(lists) or 'none'}, its configuration makes {', '.join(names)}")
+    parsed = data.inner("parsed")
+    texts = {key: parsed.each(key, as_text) for key in ("positive", "excluded", "notes", "stop_words")}
+    return Trace(
+        query=data.text("query"),
+        config=config,
+        golden=_read_golden(data.inner("golden")) if data.has("golden") else None,
+        relevant=data.each("relevant", as_text),
+        unlabelled=data.text_or_none("unlabelled"),
+        parsed=TextQuery(**texts),
+        lists=lists,
+        searches=searches,
+        fused=data.each("fused", _read_ranked),
+        reranked=data.each("reranked", _read_ranked),
+        final=data.each("final", _read_ranked),
+        chunks=data.named("chunks", _read_chunk),
+        beyond=data.named("beyond", _read_places),
+        notes=data.each("notes", as_text),
+        timings=data.named("timings", as_number),
+    )
 
 
-def _ranked(row: Mapping[str, Any]) -> Ranked:
-    ranks = tuple(_of(int | None, rank) for rank in row["ranks"])
-    return Ranked(_of(str, row["chunk_id"]), _of(float, row["score"]), _of(int, row["rank"]), ranks)
+def _read_golden(data: Stored) -> GoldenQuery:
+    return GoldenQuery(**{key: data.text(key) for key in ("query_id", "query", "kind", "doc_id", "anchor")})
 
 
-def _made(kind: type[T], data: Mapping[str, Any]) -> T:
-    """An instance of a dataclass of plain values, each of its type."""
-    types = get_type_hints(kind)
-    return kind(**{name: _of(types[name], value) for name, value in data.items()})
+def _read_hits(value: Any, place: str) -> tuple[Hit, ...]:
+    rows = as_list(value, place, Stored)
+    return tuple(Hit(row.text("chunk_id"), row.number("score"), row.rank("rank")) for row in rows)
 
 
-def _texts(data: Any) -> tuple[str, ...]:
-    return tuple(_of(str, text) for text in _of(list, data))
+def _read_search(value: Any, place: str) -> Search:
+    data = Stored(value, place)
+    return Search(data.count("asked"), data.each("plan", as_text))
 
 
-def _of(expected: Any, value: Any) -> Any:
-    """The value, if it is of the type; a whole number is a float too."""
-    allowed = int | float if expected in (float, float | None) else expected
-    is_none = value is None and expected == float | None
-    if not is_none and (not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool)):
-        raise TypeError(f"expected {expected}, found {value!r:.60}")
-    return value
+def _read_ranked(value: Any, place: str) -> Ranked:
+    data = Stored(value, place)
+    return Ranked(data.text("chunk_id"), data.number("score"), data.rank("rank"), data.each("ranks", as_rank))
+
+
+def _read_chunk(value: Any, place: str) -> Chunk:
+    data = Stored(value, place)
+    return Chunk(
+        chunk_id=data.text("chunk_id"),
+        doc_id=data.text("doc_id"),
+        heading_path=data.text("heading_path"),
+        start_char=data.count("start_char"),
+        end_char=data.count("end_char"),
+        text=data.text("text"),
+    )
+
+
+def _read_places(value: Any, place: str) -> dict[str, Place]:
+    return {name: _read_place(Stored(one, f"{place}.{name}")) for name, one in as_mapping(value, place).items()}
+
+
+def _read_place(data: Stored) -> Place:
+    return Place(
+        data.rank_or_none("rank"), data.number_or_none("score"), data.flag("listed"), data.text_or_none("reason")
+    )

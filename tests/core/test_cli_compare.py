@@ -15,7 +15,8 @@ from rich.cells import cell_len
 
 from retrieval_lab import cli
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.evals.runs import Run, resolve_run
+from retrieval_lab.evals.kept import resolve_run
+from retrieval_lab.evals.runs import Run
 from retrieval_lab.settings import NoReranker
 from tests.core.evals.made import made, ranked, record, undefined
 

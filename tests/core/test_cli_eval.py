@@ -14,7 +14,8 @@ from rich.cells import cell_len
 
 from retrieval_lab import cli, cli_metrics
 from retrieval_lab.database import Database
-from retrieval_lab.evals.runs import Run, resolve_run, stored_runs
+from retrieval_lab.evals.kept import resolve_run, stored_runs
+from retrieval_lab.evals.runs import Run
 from tests.core.evals.made import ranked
 from tests.core.evals.test_runs import make_corpus
 
@@ -356,3 +357,15 @@ def test_help_has_an_example(capsys: Capture) -> None:
     code, out, _ = evaluate(capsys, "--help")
     assert code == 0
     assert "--baseline before --fail-under recall@10=0.70" in out
+
+
+@pytest.mark.parametrize("name", ["feature/x", "docs/bread.md", "../x", "a\nb", "\x1b[31m"])
+def test_a_name_that_would_lie_elsewhere_or_cannot_be_read_is_refused(
+    corpus: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    code, out, err = evaluate(capsys, corpus, "--name", name)
+    assert (code, out) == (2, "")
+    assert "expected a name without a slash, or a path that ends in .json" in err
+    assert sorted(tmp_path.rglob("*")) == before

@@ -196,3 +196,11 @@ def test_the_shell_completes_commands_settings_and_golden_queries() -> None:
         f"retrievers.text.{key}=" for key in ("kind", "n", "weight", "operators")
     ]
     assert completed("trace", "--golden", "q4") == [f"q4{digit}" for digit in range(9)]
+
+
+def test_a_standard_output_that_is_closed_is_no_reason_to_fail() -> None:
+    script = "import sys; from retrieval_lab import cli; sys.exit(cli.main(['--version']))"
+    done = subprocess.run(
+        ["sh", "-c", f'{sys.executable} -c "{script}" >&-'], capture_output=True, text=True, timeout=30
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -228,6 +228,13 @@ def test_the_command_line_adds_a_retriever_and_replaces_all(corpus: Path) -> Non
     assert found.config.retrievers == (TextSearch(), VectorSearch(n=5))
 
 
+def test_the_command_line_takes_a_retriever_out(corpus: Path) -> None:
+    assert effective(corpus, None, "retrievers.vector=null").config.retrievers == (TextSearch(),)
+    assert only_fault(corpus, None, "retrievers.vector=", "retrievers.text=null").startswith(
+        "--set: retrievers is empty"
+    )
+
+
 def test_the_command_line_cannot_change_a_retriever_that_is_not_there(corpus: Path) -> None:
     fault = only_fault(corpus, None, "retrievers.near.n=5")
     assert fault.startswith("--set")

@@ -51,8 +51,10 @@ LAYERS = [
         "settings",
         "statements",
         "store",
+        "stored",
         "text",
         "textquery",
+        "whole_file",
         "yaml_nodes",
     },
     {

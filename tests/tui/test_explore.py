@@ -17,6 +17,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import effective_config
 from retrieval_lab.errors import EnvironmentMissing, FaultyInput
+from retrieval_lab.evals.kept import stored_runs
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.settings import RrfFusion
@@ -562,8 +563,8 @@ async def test_the_golden_set_is_measured_behind_the_first_answer_and_m_goes_fro
 ) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
-        await wait_for(pilot, lambda: app.misses is not None)
-        assert [golden[place].query_id for place in app.misses or ()][:3] == ["q08", "q11", "q22"]
+        await wait_for(pilot, lambda: app.measuring.misses is not None)
+        assert [golden[place].query_id for place in app.measuring.misses or ()][:3] == ["q08", "q11", "q22"]
         await wait_for(pilot, lambda: "1 of 48, 13 missed" in shown(app, "#header"))
         for key, query_id, place in (
             ("m", "q08", "8 of 48, miss 1 of 13"),
@@ -586,7 +587,7 @@ async def test_the_picker_narrows_by_words_kind_and_miss_and_asks_what_is_chosen
 
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
-        await wait_for(pilot, lambda: app.misses is not None)
+        await wait_for(pilot, lambda: app.measuring.misses is not None)
         await pilot.press("f")
         await wait_for(pilot, lambda: isinstance(app.screen, Picker) and "48 of 48" in title())
         await pilot.press("f3")
@@ -610,7 +611,7 @@ async def test_the_wanted_passage_and_the_chunks_beside_it_can_be_read(
 
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
-        await wait_for(pilot, lambda: app.misses is not None)
+        await wait_for(pilot, lambda: app.measuring.misses is not None)
         await pilot.press("m")
         await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
         assert passage() != "interview-rag-answers#012"
@@ -633,14 +634,14 @@ async def test_a_setting_is_changed_while_the_lists_stand_beside_and_what_moved_
 ) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
-        await wait_for(pilot, lambda: app.misses is not None)
+        await wait_for(pilot, lambda: app.measuring.misses is not None)
         await pilot.press("m")
         await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
         await pilot.press("s", *["j"] * 8, "left")
         await wait_for(pilot, lambda: "none" in shown(app, "#header") and "FOUND" in shown(app, "#fate"))
         assert "reranked 14 → 1 · final – → 1" in shown(app, "#moved")
         assert str(ranked(app, "final").border_subtitle) == "score RRF · move"
-        await wait_for(pilot, lambda: app.misses is not None and len(app.misses) == 11)
+        await wait_for(pilot, lambda: app.measuring.misses is not None and len(app.measuring.misses) == 11)
         await pilot.press("escape", "u")
         await wait_for(pilot, lambda: "MISS" in shown(app, "#fate"))
         assert not app.explore.query_one("#moved").display
@@ -670,7 +671,7 @@ async def test_an_edited_golden_query_keeps_its_label_and_is_compared(
 ) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
-        await wait_for(pilot, lambda: app.misses is not None)
+        await wait_for(pilot, lambda: app.measuring.misses is not None)
         await pilot.press("m")
         await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
         await write(pilot, "How many ms does reranking 40 pairs take?")
@@ -698,7 +699,7 @@ async def test_the_measures_have_intervals_and_lead_to_the_queries_behind_them(
     app = ExplorerApp(small_corpus)
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, "how long does the loaf bake")
-        await wait_for(pilot, lambda: app.measured is not None)
+        await wait_for(pilot, lambda: app.measuring.measured is not None)
         await pilot.press("e")
         await pilot.pause()
 
@@ -710,8 +711,10 @@ async def test_the_measures_have_intervals_and_lead_to_the_queries_behind_them(
         assert re.findall(r"[01]\.\d{3}", recall) == ["0.667", "1.000", "0.500"]
         assert "not counted, no chunk holds the anchor: q2" in on_screen("#groups")
         await pilot.press("c")
-        assert "No run is kept yet" in on_screen("#against")
-        await pilot.press("w", "c")
+        await wait_for(pilot, lambda: "No run is kept yet" in on_screen("#against"))
+        await pilot.press("w")
+        await wait_for(pilot, lambda: stored_runs(small_corpus))
+        await pilot.press("c")
         await wait_for(pilot, lambda: "permutation p" in on_screen("#against"))
         assert "+0.000" in on_screen("#against")
         await pilot.press("left", "enter")

@@ -36,7 +36,7 @@ def keys(*pressed: str, golden: int = 0) -> Callable[[Pilot[Any]], Any]:
     async def run(pilot: Pilot[Any]) -> None:
         app = pilot.app
         assert isinstance(app, ExplorerApp)
-        await until(pilot, lambda: app.explore.answer is not None and app.misses is not None)
+        await until(pilot, lambda: app.explore.answer is not None and app.measuring.misses is not None)
         for _ in range(golden):
             before = app.explore.answer
             await pilot.press("n")
@@ -94,7 +94,11 @@ async def settings(pilot: Pilot[Any]) -> None:
     assert isinstance(app, ExplorerApp)
     await until(
         pilot,
-        lambda: app.explore.answer is not None and app.explore.answer.before is not None and app.misses is not None,
+        lambda: (
+            app.explore.answer is not None
+            and app.explore.answer.before is not None
+            and app.measuring.misses is not None
+        ),
     )
 
 

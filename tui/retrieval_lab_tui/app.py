@@ -18,7 +18,7 @@ from textual.widgets import Input
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, save_config
 from retrieval_lab.errors import FaultyInput, LabError
-from retrieval_lab.evals.runs import QueryRecord, require_free, resolve_run, stored_runs
+from retrieval_lab.evals.versus import Versus
 from retrieval_lab.history import History
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Cancelled, Lab
@@ -27,12 +27,12 @@ from retrieval_lab_tui.actions import EXPLORE, shown_keys
 from retrieval_lab_tui.answer import Answer, Question, ask, typed
 from retrieval_lab_tui.display import safe
 from retrieval_lab_tui.jobs import Finished, Jobs
-from retrieval_lab_tui.measuring import MeasuringProgressed, compare_with, measure
+from retrieval_lab_tui.measuring import Measuring, MeasuringProgressed
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.screens.measures import Measured, MeasuresScreen, worst_first
 from retrieval_lab_tui.screens.palette import Palette
-from retrieval_lab_tui.screens.picker import Picker, is_miss
+from retrieval_lab_tui.screens.picker import Picker
 from retrieval_lab_tui.screens.problems import ProblemsScreen
 from retrieval_lab_tui.screens.settings import SettingsScreen
 
@@ -82,9 +82,7 @@ class ExplorerApp(App[None]):
         self._question: Question | None = None
         self._live: PipelineConfig | None = None
         self._history: History | None = None
-        self.measured: Measured | None = None
-        """What the golden set comes to under these settings, None until all of it is measured."""
-        self._compared = 0
+        self.measuring = Measuring(self._jobs, self.post_message)
 
     def on_mount(self) -> None:
         self.push_screen(self.explore)
@@ -131,7 +129,7 @@ class ExplorerApp(App[None]):
     async def _opened(self, lab: Lab) -> None:
         self._lab = lab
         self._live = None
-        self.measured = None
+        self.measuring.forget()
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         await self.explore.opened(lab)
         self._history = History(lab.corpus)
@@ -197,20 +195,35 @@ class ExplorerApp(App[None]):
             return
         if event.error is not None:
             self._failed(event.kind, event.error)
-        elif isinstance(event.result, Lab):
+        elif event.kind == "open":
             await self._opened(event.result)
-        elif isinstance(event.result, Answer):
-            self.explore.answered(event.result)
-            self._measure()
-        elif event.kind == "neighbour":
-            self._show_neighbour(event.result)
-        elif event.kind == "measure":
-            self.measured = event.result
-            self.explore.measured(self.misses)
-            if isinstance(self.screen, MeasuresScreen):
-                self.screen.show(event.result)
-        elif event.kind == "compare" and isinstance(self.screen, MeasuresScreen):
-            self.screen.compare(*event.result)
+        else:
+            done: dict[str, Callable[[Any], None]] = {
+                "ask": self._answered,
+                "neighbour": self._show_neighbour,
+                "measure": self._measured,
+                "compare": self._compared,
+                "keep": self._kept,
+            }
+            done[event.kind](event.result)
+
+    def _answered(self, answer: Answer) -> None:
+        self.explore.answered(answer)
+        if self._lab is not None:
+            self.measuring.start(self._lab, self._live or self._lab.config)
+
+    def _measured(self, measured: Measured) -> None:
+        self.measuring.done(measured)
+        self.explore.measured(self.measuring.misses)
+        if isinstance(self.screen, MeasuresScreen):
+            self.screen.show(measured)
+
+    def _compared(self, found: tuple[str, Versus]) -> None:
+        if isinstance(self.screen, MeasuresScreen):
+            self.screen.compare(*found)
+
+    def _kept(self, path: str) -> None:
+        self.notify(safe(path), title="Run kept", markup=False)
 
     def _show_neighbour(self, chunk: Chunk | None) -> None:
         if chunk is None:
@@ -220,42 +233,14 @@ class ExplorerApp(App[None]):
 
     # Measuring the golden set, behind the questions.
 
-    @property
-    def results(self) -> dict[str, QueryRecord] | None:
-        """What is known of each golden query by its id, None until all are measured."""
-        return None if self.measured is None else {record.query_id: record for record in self.measured.run.queries}
-
-    @property
-    def misses(self) -> tuple[int, ...] | None:
-        """The places of the misses in the golden set, None until they are known."""
-        results = self.results
-        if self._lab is None or results is None:
-            return None
-        return tuple(i for i, query in enumerate(self._lab.golden) if is_miss(results.get(query.query_id)))
-
-    def _measure(self) -> None:
-        """Once an answer is on the screen, find out which of the others are misses."""
-        lab = self._lab
-        if lab is None or not lab.golden or self.measured is not None or self._jobs.running("measure"):
-            return
-        config = self._live
-
-        def progress(done: int, total: int) -> None:
-            self.post_message(MeasuringProgressed(done, total))
-
-        def cancelled() -> bool:
-            return self._lab is not lab or self._live != config
-
-        self._jobs.start("measure", partial(measure, lab, config, progress, cancelled))
-
     @on(MeasuringProgressed)
     def _measuring(self, event: MeasuringProgressed) -> None:
-        if isinstance(self.screen, MeasuresScreen) and self.measured is None:
+        if isinstance(self.screen, MeasuresScreen) and self.measuring.measured is None:
             self.screen.progress(event.done, event.total)
 
     @on(MeasuresScreen.QueriesWanted)
     def _list_queries(self, event: MeasuresScreen.QueriesWanted) -> None:
-        lab, measured = self._lab, self.measured
+        lab, measured = self._lab, self.measuring.measured
         if lab is None or measured is None:
             return
 
@@ -265,34 +250,17 @@ class ExplorerApp(App[None]):
                 self._ask_golden(index)
 
         order = worst_first(measured.run, event.kind, event.measure)
-        self.push_screen(Picker(lab.golden, self.results, None, order=order, measure=event.measure), chosen)
+        self.push_screen(Picker(lab.golden, self.measuring.results, None, order=order, measure=event.measure), chosen)
 
     @on(MeasuresScreen.ComparisonWanted)
     def _compare_next(self) -> None:
-        lab, measured, screen = self._lab, self.measured, self.screen
-        if lab is None or measured is None or not isinstance(screen, MeasuresScreen):
-            return
-        names = stored_runs(lab.corpus)
-        if not names:
-            screen.say("No run is kept yet: w keeps this one, and so does `retrieval-lab eval --name NAME`.")
-            return
-        name = names[self._compared % len(names)]
-        self._compared += 1
-        self._jobs.start("compare", partial(compare_with, lab, name, measured.run))
+        if self._lab is not None:
+            self.measuring.compare_next(self._lab)
 
     @on(MeasuresScreen.KeepWanted)
     def _keep_run(self) -> None:
-        lab, measured = self._lab, self.measured
-        if lab is None or measured is None:
-            return
-        path = resolve_run(measured.run.name, lab.corpus)
-        try:
-            require_free(path)
-            measured.run.save(path)
-        except LabError as error:
-            self.notify(safe(str(error)), title="Not kept", severity="error", markup=False)
-        else:
-            self.notify(safe(str(path)), title="Run kept", markup=False)
+        if self._lab is not None:
+            self.measuring.keep(self._lab)
 
     # Other settings.
 
@@ -323,8 +291,7 @@ class ExplorerApp(App[None]):
         if lab is None:
             return
         self._live = None if config == lab.config else config
-        self.measured = None
-        self._jobs.drop("measure")
+        self.measuring.forget()
         self.explore.measured(None)
         if self._question is not None:
             self._ask(self._question)
@@ -332,23 +299,22 @@ class ExplorerApp(App[None]):
     def _step_miss(self, step: int) -> None:
         if self._lab is None:
             return
-        if self.misses is None:
+        if self.measuring.misses is None:
             self.notify("The golden queries are still being measured.", title="One moment", markup=False)
-        elif not self.misses:
+        elif (place := self.measuring.miss(self.explore.golden_index, step)) is None:
             self.notify("Every golden query finds its passage.", title="No misses", markup=False)
         else:
-            here = self.explore.golden_index
-            ahead = [place for place in self.misses if here is None or (place - here) * step > 0]
-            around = self.misses[0] if step > 0 else self.misses[-1]
-            self._ask_golden((min(ahead) if step > 0 else max(ahead)) if ahead else around)
+            self._ask_golden(place)
 
     def _failed(self, kind: str, error: Exception) -> None:
         known = error if isinstance(error, LabError) else LabError(f"{type(error).__name__}: {error}")
         if kind == "open":
             self.problem = known
             self.explore.failed(str(known))
-        elif kind == "compare":
-            self.notify(safe(str(known)), title="Not compared", severity="error", markup=False)
+        elif kind == "compare" and isinstance(self.screen, MeasuresScreen):
+            self.screen.say(safe(str(known)))
+        elif kind == "keep":
+            self.notify(safe(str(known)), title="Not kept", severity="error", markup=False)
         elif kind == "measure":
             if not isinstance(error, Cancelled):
                 self.notify(safe(str(known)), title="The golden set was not measured", severity="error", markup=False)
@@ -380,14 +346,14 @@ class ExplorerApp(App[None]):
             if index is not None:
                 self._ask_golden(index)
 
-        self.push_screen(Picker(self._lab.golden, self.results, self.explore.golden_index), chosen)
+        self.push_screen(Picker(self._lab.golden, self.measuring.results, self.explore.golden_index), chosen)
 
     def action_measures(self) -> None:
         if self._lab is None or not self._lab.golden:
             self.notify("This corpus has no golden queries.", title="Nothing to measure", markup=False)
             return
         screen = MeasuresScreen()
-        screen.measured = self.measured
+        screen.measured = self.measuring.measured
         self.push_screen(screen)
 
     def action_settings(self) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from retrieval_lab.config import PipelineConfig
+from retrieval_lab.config import PipelineConfig, dotted
 from retrieval_lab.mmr import MMR_LAMBDA
 from retrieval_lab.settings import RERANKERS, NoReranker
 
@@ -42,9 +42,11 @@ class Setting:
 
 def live_settings(config: PipelineConfig, file: PipelineConfig) -> tuple[Setting, ...]:
     """The settings that need no other index, in the order of the pipeline."""
-    in_file = dict(_flat(file.to_dict()))
+    in_file = dotted(file.to_dict())
     return tuple(
-        Setting(key, value, in_file.get(key)) for key, value in _flat(config.to_dict()) if _can_change(key, value)
+        Setting(key, value, in_file.get(key))
+        for key, value in dotted(config.to_dict()).items()
+        if _can_change(key, value)
     )
 
 
@@ -81,11 +83,3 @@ def _next(name: str, value: Any, direction: int) -> Any:
     if not beyond:
         return value
     return min(beyond) if direction > 0 else max(beyond)
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value

@@ -1,4 +1,4 @@
-"""Evaluating the golden set off the screen's thread, and comparing it with a kept run."""
+"""The golden set under the settings of the moment: evaluated off the screen's thread, kept, compared."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Callable
 from textual.message import Message
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.evals.runs import Run, resolve_run, run
+from retrieval_lab.errors import InputError
+from retrieval_lab.evals.kept import require_free, resolve_run, stored_runs
+from retrieval_lab.evals.runs import QueryRecord, Run, run
 from retrieval_lab.evals.summary import summarise
 from retrieval_lab.evals.versus import Versus, versus
 from retrieval_lab.lab import Lab
+from retrieval_lab_tui.jobs import Jobs
 from retrieval_lab_tui.screens.measures import Measured
+from retrieval_lab_tui.screens.picker import is_miss
 
 
 class MeasuringProgressed(Message):
@@ -26,14 +30,79 @@ class MeasuringProgressed(Message):
         return isinstance(message, MeasuringProgressed)
 
 
-def measure(
-    lab: Lab, config: PipelineConfig | None, progress: Callable[[int, int], None], cancelled: Callable[[], bool]
-) -> Measured:
-    """Evaluate the golden set. Raises as `evals.runs.run` does."""
-    made = run(lab, config, progress=progress, cancelled=cancelled)
-    return Measured(made, summarise(made))
+class Measuring:
+    """What is known of the golden set; starts the jobs `measure`, `compare` and `keep`."""
 
+    def __init__(self, jobs: Jobs, post: Callable[[Message], object]) -> None:
+        self.measured: Measured | None = None
+        self.results: dict[str, QueryRecord] | None = None
+        """The record of each golden query by its id, None until all are measured."""
+        self.misses: tuple[int, ...] | None = None
+        """The places of the misses in the golden set, in its order."""
+        self._jobs = jobs
+        self._post = post
+        self._wanted = object()
+        self._compared = 0
 
-def compare_with(lab: Lab, name: str, system: Run) -> tuple[str, Versus]:
-    """The kept run's name, and this run against it. Raises as `Run.load` and `versus` do."""
-    return name, versus(Run.load(resolve_run(name, lab.corpus)), system)
+    def start(self, lab: Lab, config: PipelineConfig) -> None:
+        """Measure, unless it was done or is being done."""
+        if not lab.golden or self.measured is not None or self._jobs.running("measure"):
+            return
+        wanted = self._wanted
+
+        def progress(done: int, total: int) -> None:
+            self._post(MeasuringProgressed(done, total))
+
+        def work() -> Measured:
+            made = run(lab, config, progress=progress, cancelled=lambda: self._wanted is not wanted)
+            return Measured(made, summarise(made))
+
+        self._jobs.start("measure", work)
+
+    def done(self, measured: Measured) -> None:
+        """The job ended well."""
+        self.measured = measured
+        self.results = {record.query_id: record for record in measured.run.queries}
+        self.misses = tuple(place for place, record in enumerate(measured.run.queries) if is_miss(record))
+
+    def forget(self) -> None:
+        """Other settings, or another corpus: nothing is known any more, and what runs is stopped."""
+        self.measured = self.results = self.misses = None
+        self._wanted = object()
+        self._jobs.drop("measure")
+
+    def miss(self, here: int | None, step: int) -> int | None:
+        """The place of the next miss after (1) or before (-1) the place `here`, around the end; None without any."""
+        if not self.misses:
+            return None
+        ahead = [place for place in self.misses if here is None or (place - here) * step > 0]
+        nearest = min if step > 0 else max
+        return nearest(ahead) if ahead else nearest(self.misses)
+
+    def compare_next(self, lab: Lab) -> None:
+        """Compare with the kept run after the one that was compared last."""
+        measured, number = self.measured, self._compared
+        self._compared += 1
+
+        def work() -> tuple[str, Versus]:
+            names = stored_runs(lab.corpus)
+            if measured is None or not names:
+                raise InputError("No run is kept yet: w keeps this one, and so does `retrieval-lab eval --name NAME`")
+            name = names[number % len(names)]
+            return name, versus(Run.load(resolve_run(name, lab.corpus)), measured.run)
+
+        self._jobs.start("compare", work)
+
+    def keep(self, lab: Lab) -> None:
+        """Keep the run under its name, which is made of its time; the job's result is its path."""
+        measured = self.measured
+        if measured is None:
+            return
+        path = resolve_run(measured.run.name, lab.corpus)
+
+        def work() -> str:
+            require_free(path)
+            measured.run.save(path)
+            return str(path)
+
+        self._jobs.start("keep", work)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -18,12 +17,12 @@ import numpy as np
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.corpus import read_corpus
 from retrieval_lab.errors import InputError
+from retrieval_lab.evals.kept import other_runs, require_free
 from retrieval_lab.evals.measures import AT_CUT
 from retrieval_lab.evals.resampling import DRAWS, RESAMPLES, SEED
-from retrieval_lab.evals.stored import Stored, as_number, as_rank, as_text, read_json, shown, write_json
-from retrieval_lab.paths import corpus_home
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import ModelReranker, RerankerSettings
+from retrieval_lab.stored import Stored, as_number, as_rank, as_text, read_json, shown, write_json
 from retrieval_lab.types import Document, GoldenQuery, Hit
 
 if TYPE_CHECKING:
@@ -31,10 +30,8 @@ if TYPE_CHECKING:
     from retrieval_lab.metrics import QueryResult
 
 FORMAT = 1
-SUFFIX = ".json"
 
 _KEYS = ("name", "created", "corpus", "config", "fingerprint", "queries")
-_SHOWN_RUNS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +158,7 @@ class Run:
         try:
             data = read_json(path)
         except FileNotFoundError as error:
-            raise InputError(f"{path}: no such run; {_others(path)}") from error
+            raise InputError(f"{path}: no such run; {other_runs(path)}") from error
         try:
             return cls.from_dict(data)
         except InputError as error:
@@ -294,48 +291,6 @@ def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
 
 def _name(reranker: RerankerSettings) -> str:
     return f"{reranker.kind} {reranker.model}" if isinstance(reranker, ModelReranker) else reranker.kind
-
-
-# --- where runs lie ------------------------------------------------------------------------------------------------
-
-
-def resolve_run(name_or_path: str, corpus: Path) -> Path:
-    """Where the run of this name of the corpus lies, or would; a text with a slash or ending in .json is a path.
-
-    Raises InputError for a blank name.
-    """
-    if not name_or_path.strip():
-        raise InputError("the name of a run is blank; expected a name, or a path that ends in .json")
-    if os.sep in name_or_path or name_or_path.endswith(SUFFIX):
-        return Path(name_or_path)
-    return corpus_home(corpus) / "runs" / f"{name_or_path}{SUFFIX}"
-
-
-def stored_runs(corpus: Path) -> list[str]:
-    """The names of the runs that are kept of a corpus, sorted."""
-    return _names(corpus_home(corpus) / "runs")
-
-
-def require_free(path: Path) -> None:
-    """Raises InputError when there is something at the path already, or nothing could be."""
-    try:
-        taken = path.exists()
-    except OSError as error:
-        raise InputError(f"{path}: no run can lie there: {error.strerror}") from error
-    if taken:
-        raise InputError(f"{path}: there already; choose another name, or overwrite it (--force)")
-
-
-def _names(folder: Path) -> list[str]:
-    return sorted(path.stem for path in folder.glob(f"[!.]*{SUFFIX}"))
-
-
-def _others(path: Path) -> str:
-    names = _names(path.parent)
-    if not names:
-        return "there are none in that folder; `retrieval-lab eval --save` makes one"
-    more = f" and {len(names) - _SHOWN_RUNS} more" if len(names) > _SHOWN_RUNS else ""
-    return f"in that folder are {', '.join(names[-_SHOWN_RUNS:])}{more}"
 
 
 # --- reading one ---------------------------------------------------------------------------------------------------

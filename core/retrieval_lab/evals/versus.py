@@ -146,6 +146,7 @@ def _changes(baseline: Run, system: Run) -> Iterator[Change]:
 
 
 def _differing(baseline: Mapping[str, Any], system: Mapping[str, Any], prefix: str) -> Iterator[Change]:
+    """Both walked together, so that what only one has stands in its section."""
     for key in dict.fromkeys([*baseline, *system]):
         before, after = baseline.get(key), system.get(key)
         if isinstance(before, Mapping) or isinstance(after, Mapping):

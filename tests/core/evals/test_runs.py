@@ -16,15 +16,8 @@ import pytest
 from retrieval_lab import Lab, PipelineConfig
 from retrieval_lab.database import Database
 from retrieval_lab.errors import FaultyInput, InputError
-from retrieval_lab.evals.runs import (
-    Run,
-    hash_of_documents,
-    hash_of_golden,
-    measure_names,
-    resolve_run,
-    run,
-    stored_runs,
-)
+from retrieval_lab.evals.kept import resolve_run, stored_runs
+from retrieval_lab.evals.runs import Run, hash_of_documents, hash_of_golden, measure_names, run
 from retrieval_lab.lab import Cancelled
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import ModelReranker, NoReranker, RrfFusion
@@ -288,6 +281,12 @@ def test_a_run_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
         Run.load(tmp_path / "gone.json")
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
         Run.load(tmp_path)
+
+
+def test_a_pipe_in_the_place_of_a_run_does_not_keep_us_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.json")
+    with pytest.raises(InputError, match="it is not a file"):
+        Run.load(tmp_path / "a.json")
 
 
 # --- where runs lie ------------------------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from retrieval_lab.errors import InputError
+from retrieval_lab.whole_file import write_whole
 
 T = TypeVar("T")
 
@@ -22,14 +22,8 @@ def write_json(path: Path, document: Any) -> None:
     Text stays ASCII, so that names which are not UTF-8 can be written too.
     """
     text = json.dumps(document, indent=1, allow_nan=False)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_text(f"{text}\n", encoding="ascii")
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(path, f"{text}\n")
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
 
@@ -79,16 +73,36 @@ class Stored:
         """A whole number, 0 or more."""
         return as_count(self._value(key), self._at(key))
 
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        value = self._value(key)
+        if not isinstance(value, bool):
+            raise InputError(f"{self._at(key)} is {shown(value)}; expected true or false")
+        return value
+
+    def number_or_none(self, key: str) -> float | None:
+        """A finite number or null."""
+        return None if self._value(key) is None else self.number(key)
+
+    def rank(self, key: str) -> int:
+        """A rank, from 1."""
+        return as_rank_from_1(self._value(key), self._at(key))
+
+    def rank_or_none(self, key: str) -> int | None:
+        """A rank or null."""
+        return as_rank(self._value(key), self._at(key))
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there with another value than null."""
+        return self.values.get(key) is not None
+
     def inner(self, key: str) -> Stored:
         """The object in this one."""
         return Stored(self._value(key), self._at(key))
 
     def each(self, key: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
         """The items of a list, read one by one with their places."""
-        items = self._value(key)
-        if not isinstance(items, list):
-            raise InputError(f"{self._at(key)} is {shown(items)}; expected a list")
-        return tuple(read(item, f"{self._at(key)}[{number}]") for number, item in enumerate(items))
+        return as_list(self._value(key), self._at(key), read)
 
     def named(self, key: str, read: Callable[[Any, str], T]) -> dict[str, T]:
         """The values of an object in this one, by name, read one by one with their places."""
@@ -114,6 +128,13 @@ def as_mapping(value: Any, place: str) -> Mapping[str, Any]:
     return value
 
 
+def as_list(value: Any, place: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
+    """The items of the list, read one by one with their places."""
+    if not isinstance(value, list):
+        raise InputError(f"{place} is {shown(value)}; expected a list")
+    return tuple(read(item, f"{place}[{number}]") for number, item in enumerate(value))
+
+
 def as_text(value: Any, place: str) -> str:
     """The text."""
     if not isinstance(value, str):
@@ -135,13 +156,16 @@ def as_count(value: Any, place: str) -> int:
     return value
 
 
-def as_rank(value: Any, place: str) -> int | None:
-    """The rank, from 1, or None for null."""
-    if value is None:
-        return None
+def as_rank_from_1(value: Any, place: str) -> int:
+    """The rank, from 1."""
     if as_count(value, place) == 0:
         raise InputError(f"{place} is 0; ranks count from 1")
     return int(value)
+
+
+def as_rank(value: Any, place: str) -> int | None:
+    """The rank, from 1, or None for null."""
+    return None if value is None else as_rank_from_1(value, place)
 
 
 def shown(value: Any) -> str:

@@ -1,0 +1,22 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put the text, in UTF-8, into the file, which until then stays as it was; missing folders are made.
+
+    Raises OSError, and leaves nothing beside the file then.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
