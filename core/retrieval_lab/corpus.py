@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,35 @@ def load_documents(corpus_dir: Path | str) -> list[Document]:
     if files.faults:
         raise FaultyInput(files.faults)
     return list(files.documents)
+
+
+def place_in_file(corpus_dir: Path | str, doc_id: str, offset: int) -> tuple[Path, int]:
+    """The file of a document, and the line, from 1, of an offset into its text.
+
+    Raises InputError when the corpus has no such file any more, or it cannot be read.
+    """
+    for path in _document_files(Path(corpus_dir)):
+        if path.stem == doc_id:
+            text = _read_text(path)
+            if isinstance(text, Fault):
+                raise InputError(str(text))
+            return path, text.count("\n", 0, offset) + 1
+    raise InputError(f"{corpus_dir}: no file of the document {doc_id!r} any more; open the corpus again")
+
+
+def file_stamps(corpus_dir: Path | str, *others: Path) -> dict[Path, tuple[int, int]]:
+    """When each file of the corpus, golden.yaml and `others` was changed last (ns), and its size; cheap to ask.
+
+    Files that are not there, or cannot be asked, are left out.
+    """
+    root = Path(corpus_dir)
+    found: dict[Path, tuple[int, int]] = {}
+    with suppress(OSError):  # a folder that went away has no files
+        for path in (*_document_files(root), root / GOLDEN_FILE, *others):
+            with suppress(OSError):
+                status = path.stat()
+                found[path] = (status.st_mtime_ns, status.st_size)
+    return found
 
 
 def _document_files(root: Path) -> Iterator[Path]:

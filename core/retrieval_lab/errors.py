@@ -39,6 +39,10 @@ class EnvironmentMissing(LabError, RuntimeError):
     exit_code = 3
 
 
+class Cancelled(LabError):
+    """Work was told to stop before it was done."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One thing wrong in one file. `line` counts from 1 and is None where the whole file is meant."""

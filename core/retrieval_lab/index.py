@@ -22,7 +22,7 @@ from retrieval_lab.config import Indexing
 from retrieval_lab.corpus import read_corpus
 from retrieval_lab.database import make_schema, use_schema
 from retrieval_lab.embed import Embedder
-from retrieval_lab.errors import Fault, InputError, LabError
+from retrieval_lab.errors import Cancelled, Fault, InputError
 from retrieval_lab.store import CHUNKS, Schema, Table, count, upsert
 from retrieval_lab.types import Chunk, Document
 
@@ -33,7 +33,7 @@ _FORMAT = 2
 _LOCK_POLL_SECONDS = 0.1
 
 
-class IndexingCancelled(LabError):
+class IndexingCancelled(Cancelled):
     """Indexing was told to stop; what was done is kept."""
 
 

@@ -14,11 +14,11 @@ import psycopg
 from psycopg import Connection
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.config_file import effective_config
-from retrieval_lab.corpus import GOLDEN_FILE
+from retrieval_lab.config_file import config_path, effective_config, save_config
+from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
 from retrieval_lab.database import Database
 from retrieval_lab.embed import QueryVectors
-from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput, InputError, LabError
+from retrieval_lab.errors import Cancelled, EnvironmentMissing, Fault, FaultyInput, InputError
 from retrieval_lab.golden import load_golden
 from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
 from retrieval_lab.lexemes import Lexemes
@@ -35,10 +35,6 @@ from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
 
 
-class Cancelled(LabError):
-    """Work was told to stop before it was done."""
-
-
 class Lab:
     """One corpus, indexed and ready; make it with `Lab.open` and close it, or use it in a `with` block.
 
@@ -48,13 +44,20 @@ class Lab:
     """
 
     def __init__(
-        self, corpus: Path, config: PipelineConfig, database: Database, schema: str, index: IndexReport
+        self,
+        corpus: Path,
+        config: PipelineConfig,
+        database: Database,
+        schema: str,
+        index: IndexReport,
+        stamps: Mapping[Path, tuple[int, int]] | None = None,
     ) -> None:
         self.corpus = corpus
         self.config = config
         self.schema = schema
         self.index = index
         self.embedder = config.embedder.build()
+        self._stamps = file_stamps(corpus, config_path(corpus)) if stamps is None else stamps
         self.golden, self.golden_faults = _golden(corpus)
         self._database = database
         self._rerankers: dict[RerankerSettings, Reranker | None] = {}
@@ -86,6 +89,8 @@ class Lab:
         usable server, and IndexingCancelled.
         """
         folder = Path(corpus if corpus is not None else bundled_corpus()).absolute()
+        # Taken first: a file that changes while others are read counts as changed.
+        stamps = file_stamps(folder, config_path(folder))
         if config is None:
             config = effective_config(folder).config
         schema = schema_name(folder, config.indexing)
@@ -93,7 +98,7 @@ class Lab:
         try:
             with database.connect() as conn:
                 index = index_corpus(conn, folder, config.indexing, schema, progress=progress, cancelled=cancelled)
-            return cls(folder, config, database, schema, index)
+            return cls(folder, config, database, schema, index, stamps)
         except psycopg.OperationalError as error:
             database.close()
             raise EnvironmentMissing(f"the server went away ({first_line(error)}); open the corpus again") from error
@@ -106,20 +111,30 @@ class Lab:
         """Whether the lab runs on the embedded server."""
         return self._database.embedded
 
-    def trace(self, query: str | GoldenQuery, config: PipelineConfig | None = None) -> Trace:
+    def trace(
+        self,
+        query: str | GoldenQuery,
+        config: PipelineConfig | None = None,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Trace:
         """Run one question through every stage and keep all of them; of a golden query the relevant chunks are known.
 
-        `config` is another pipeline over the same index. Raises InputError when it needs another index,
-        EnvironmentMissing when the server is gone (the next call connects again), and psycopg's QueryCanceled after
-        `cancel`.
+        `config` is another pipeline over the same index. `cancelled` is asked once the questions before are answered.
+
+        Raises InputError when `config` needs another index, EnvironmentMissing when the server is gone (the next call
+        connects again), Cancelled after `cancel` or where `cancelled` holds, and LabError when the server stopped the
+        query of itself, as it does after its statement_timeout.
         """
         config = self._fitting(config)
-        return self._questions.ask(lambda conn: self._trace(conn, query, config))
+        return self._questions.ask(lambda conn: self._trace(conn, query, config), cancelled)
 
     def _trace(self, conn: Connection[Any], query: str | GoldenQuery, config: PipelineConfig) -> Trace:
         pipeline = self._pipeline(conn, config)
         golden = query if isinstance(query, GoldenQuery) else None
-        made = pipeline.run(golden.query if golden else str(query), explain=True)
+        made = pipeline.run(
+            golden.query if golden else str(query), explain=True, cancelled=lambda: self._questions.stopping
+        )
         chunks = chunks_of(conn, [golden.doc_id], table=self._table) if golden else []
         wanted = sorted(relevant(chunks, golden)) if golden else []
         return Trace(
@@ -137,6 +152,26 @@ class Lab:
         return self._questions.ask(
             lambda conn: _beyond(self._pipeline(conn, config), made, [chunk_id]).get(chunk_id, {})
         )
+
+    def changed_files(self) -> tuple[Path, ...]:
+        """The files of the corpus that are new, gone or changed since it was opened, by time and size; any thread."""
+        now, then = file_stamps(self.corpus, config_path(self.corpus)), self._stamps
+        return tuple(sorted(path for path in now.keys() | then.keys() if now.get(path) != then.get(path)))
+
+    def save_config(self, config: PipelineConfig) -> Path:
+        """Write the configuration as the corpus's own, use it from now on, and return the file.
+
+        Raises InputError when it needs another index or the file cannot be written.
+        """
+        path = config_path(self.corpus)
+        save_config(self._fitting(config), path)
+        self.config = config
+        self._stamps = {**self._stamps, path: file_stamps(self.corpus, path)[path]}
+        return path
+
+    def source(self, chunk: Chunk) -> tuple[Path, int]:
+        """The file of a chunk and the line at which it begins, from 1. Raises InputError when the file is gone."""
+        return place_in_file(self.corpus, chunk.doc_id, chunk.start_char)
 
     def golden_query(self, query_id: str) -> GoldenQuery:
         """The golden query of this id.
@@ -227,7 +262,7 @@ class Lab:
         return self._background.ask(_server_versions)
 
     def cancel(self) -> None:
-        """Stop the question that is running, from any thread; its caller gets psycopg's QueryCanceled.
+        """Stop the question that is running, from any thread; its caller gets Cancelled.
 
         Waits up to a second for the server. Nothing happens when nothing runs or the server does not answer.
         Evaluations go on.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
 
 from retrieval_lab.embed import QueryVectors, Vectors
-from retrieval_lab.errors import InputError
+from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.hybrid import RRF_K, rrf
 from retrieval_lab.mmr import mmr
 from retrieval_lab.rerankers import Reranker
@@ -53,28 +54,30 @@ class Pipeline:
     fusion: Fusion = reciprocal_rank
     filter: Filter = EVERYTHING
 
-    def run(self, query: str, *, explain: bool = False) -> Stages:
+    def run(self, query: str, *, explain: bool = False, cancelled: Callable[[], bool] = lambda: False) -> Stages:
         """Every stage of one query. `explain` keeps the server's plans and the stop words, too.
 
-        Raises InputError for negative counts and a lambda outside 0 to 1.
+        Raises InputError for negative counts and a lambda outside 0 to 1, and Cancelled before a stage when
+        `cancelled` holds.
         """
         for count in (self.n, self.top_k):
             if count < 0:
                 raise InputError(f"{count} results were asked for; expected 0 or more")
         timings: dict[str, float] = {}
+        stage = partial(_stage, timings, cancelled)
         found: dict[str, Found] = {}
         for leg in self.legs:
-            with _timed(timings, leg.retriever.name):
+            with stage(leg.retriever.name):
                 found[leg.retriever.name] = _find(leg, query, self.filter, explain)
-        with _timed(timings, "fusion"):
+        with stage("fusion"):
             fused = self.fusion([one.hits for one in found.values()], [leg.weight for leg in self.legs])
-        with _timed(timings, "fetch"):
+        with stage("fetch"):
             stored = self.fetch([row.chunk_id for row in fused[: self.n]])
             # A chunk may be deleted between two statements.
             pool = [row for row in fused[: self.n] if row.chunk_id in stored]
-        with _timed(timings, "rerank"):
+        with stage("rerank"):
             reranked = pool if self.reranker is None else _reranked(self.reranker, query, pool, stored)
-        with _timed(timings, "mmr"):
+        with stage("mmr"):
             final = self._diversified(query, reranked, stored)
         return Stages(
             query=query,
@@ -113,7 +116,14 @@ def _reranked(reranker: Reranker, query: str, pool: Sequence[Ranked], stored: St
 
 
 @contextmanager
-def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
+def _stage(timings: dict[str, float], cancelled: Callable[[], bool], name: str) -> Iterator[None]:
+    """Keeps how long the stage took; an error gets a note of the stage."""
+    if cancelled():
+        raise Cancelled(f"stopped before the {name} stage")
     began = perf_counter()
-    yield
-    timings[stage] = perf_counter() - began
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in the {name} stage")
+        raise
+    timings[name] = perf_counter() - began

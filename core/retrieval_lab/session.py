@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import Connection
 
-from retrieval_lab.errors import EnvironmentMissing, LabError
+from retrieval_lab.errors import Cancelled, EnvironmentMissing, LabError
 
 T = TypeVar("T")
 
 _CANCEL_SECONDS = 1.0
+_CANCEL_AGAIN_SECONDS = 0.01
+
+
+@dataclass(slots=True, eq=False)
+class _Asking:
+    """One call of `Session.ask` that holds the connection."""
+
+    cancelled: bool = False
 
 
 class Session:
@@ -24,44 +34,87 @@ class Session:
         self._connect = connect
         self._conn: Connection[Any] | None = None
         self._turn = threading.Lock()
+        self._asking: _Asking | None = None
         self._closed = False
 
-    def ask(self, question: Callable[[Connection[Any]], T]) -> T:
+    def ask(self, question: Callable[[Connection[Any]], T], cancelled: Callable[[], bool] = lambda: False) -> T:
         """What `question` returns for the connection, which it has to itself meanwhile.
 
+        `question` only reads: it may be asked twice. `cancelled` is asked once the connection is free.
+
         Raises LabError after `close`, EnvironmentMissing when the index or the server is gone (the next call connects
-        again), and psycopg's QueryCanceled after `cancel`.
+        again), Cancelled after `cancel` or where `cancelled` holds, and LabError when the server stopped it of itself.
         """
         with self._turn:
             if self._closed:
                 raise LabError("this lab is closed; open the corpus again")
-            if self._conn is None or self._conn.closed:
-                self._conn = self._connect()
+            if cancelled():
+                raise Cancelled("stopped before it began")
+            self._asking = asking = _Asking()
             try:
-                return question(self._conn)
-            except psycopg.errors.QueryCanceled:
-                raise
-            except psycopg.errors.UndefinedTable as error:
-                raise EnvironmentMissing("the index of this corpus is gone; open the corpus again") from error
-            except psycopg.OperationalError as error:
-                self._conn.close()
-                raise EnvironmentMissing(f"the server is gone ({first_line(error)}); ask again to reconnect") from error
+                return self._until_cancelled(question, asking)
+            finally:
+                self._asking = None
+
+    def _until_cancelled(self, question: Callable[[Connection[Any]], T], asking: _Asking) -> T:
+        try:
+            return self._answer(question)
+        except psycopg.errors.QueryCanceled as error:
+            if asking.cancelled:
+                raise Cancelled(f"stopped{_stage(error)}") from error
+        # Nobody meant this question: the cancel was for the one before, and late.
+        try:
+            return self._answer(question)
+        except psycopg.errors.QueryCanceled as error:
+            kind = Cancelled if asking.cancelled else LabError
+            raise kind(f"the server stopped the query{_stage(error)}: {first_line(error)}") from error
+
+    def _answer(self, question: Callable[[Connection[Any]], T]) -> T:
+        if self._conn is None or self._conn.closed:
+            self._conn = self._connect()
+        try:
+            return question(self._conn)
+        except psycopg.errors.QueryCanceled:
+            raise
+        except psycopg.errors.UndefinedTable as error:
+            raise EnvironmentMissing("the index of this corpus is gone; open the corpus again") from error
+        except psycopg.OperationalError as error:
+            self._conn.close()
+            gone = f"the server is gone{_stage(error)} ({first_line(error)}); ask again to reconnect"
+            raise EnvironmentMissing(gone) from error
+
+    @property
+    def stopping(self) -> bool:
+        """Whether what is asked at the moment was cancelled: to be asked between its statements."""
+        return self._asking is not None and self._asking.cancelled
 
     def cancel(self) -> None:
-        """Stop the statement that is running, from any thread.
+        """Stop what is asked at the moment, from any thread.
 
-        Waits up to a second for the server. Nothing happens when nothing runs or the server does not answer.
+        Waits up to a second for its end. Nothing happens when nothing runs or the server does not answer.
         """
-        conn = self._conn
-        if conn is not None and not conn.closed and self._turn.locked():
-            with contextlib.suppress(psycopg.Error):
-                conn.cancel_safe(timeout=_CANCEL_SECONDS)
+        asking, deadline = self._asking, time.monotonic() + _CANCEL_SECONDS
+        if asking is None:
+            return
+        asking.cancelled = True
+        # Between two statements there is nothing to cancel, so once is not enough.
+        while self._asking is asking and (left := deadline - time.monotonic()) > 0:
+            conn = self._conn
+            if conn is not None and not conn.closed:
+                with contextlib.suppress(psycopg.Error):
+                    conn.cancel_safe(timeout=left)
+            time.sleep(_CANCEL_AGAIN_SECONDS)
 
     def close(self) -> None:
         """Close the connection. A second call does nothing."""
         self._closed = True
         if self._conn is not None:
             self._conn.close()
+
+
+def _stage(error: psycopg.Error) -> str:
+    """Where in the pipeline it happened, as the pipeline noted it."""
+    return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
 
 
 def first_line(error: psycopg.Error) -> str:

@@ -21,9 +21,8 @@ from psycopg import sql
 from retrieval_lab import Lab, PipelineConfig
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
-from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.errors import Cancelled, EnvironmentMissing
 from retrieval_lab.index import IndexingCancelled, Progress, schema_name
-from retrieval_lab.lab import Cancelled
 from retrieval_lab.settings import HashEmbedding
 from tests.core.reference import Vector
 

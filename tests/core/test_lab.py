@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -13,8 +15,8 @@ from psycopg import sql
 from retrieval_lab import Lab
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.database import Database
-from retrieval_lab.embed import HashEmbedder
-from retrieval_lab.errors import EnvironmentMissing, FaultyInput, InputError, LabError
+from retrieval_lab.embed import HashEmbedder, Vectors
+from retrieval_lab.errors import Cancelled, EnvironmentMissing, FaultyInput, InputError, LabError
 from retrieval_lab.rerank import LexicalReranker, pipeline
 from retrieval_lab.types import Filter
 
@@ -90,7 +92,7 @@ def test_a_running_question_can_be_cancelled_and_the_next_one_is_answered(lab: L
     def slow() -> None:
         try:
             lab._questions.ask(lambda conn: conn.execute("SELECT pg_sleep(30)"))
-        except psycopg.errors.QueryCanceled as error:
+        except Cancelled as error:
             failures.append(error)
 
     thread = threading.Thread(target=slow)
@@ -99,6 +101,86 @@ def test_a_running_question_can_be_cancelled_and_the_next_one_is_answered(lab: L
         lab.cancel()
         thread.join(0.05)
     assert len(failures) == 1
+    assert len(lab.trace(QUESTION).final) == 10
+
+
+def test_a_question_between_two_statements_is_cancelled_too(lab: Lab) -> None:
+    """The cancel comes while Python works; the statement that follows is hit all the same."""
+    running, stopped = threading.Event(), threading.Event()
+
+    def many(conn: psycopg.Connection[Any]) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            running.set()
+            time.sleep(0.1)
+            conn.execute("SELECT pg_sleep(0.1)")
+
+    def ask() -> None:
+        with pytest.raises(Cancelled, match="stopped"):
+            lab._questions.ask(many)
+        stopped.set()
+
+    threading.Thread(target=ask, daemon=True).start()
+    assert running.wait(5)
+    began = time.monotonic()
+    lab.cancel()
+    assert stopped.wait(1)
+    assert time.monotonic() - began < 2
+
+
+def test_a_question_stops_before_its_next_stage(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    """A slow model makes no statement that could be cancelled."""
+    with Lab.open() as lab:
+        embed = lab.embedder.embed
+
+        def slow(texts: Sequence[str]) -> Vectors:
+            threading.Thread(target=lab.cancel).start()
+            time.sleep(0.1)
+            return embed(texts)
+
+        monkeypatch.setattr(lab.embedder, "embed", slow)
+        with pytest.raises(Cancelled, match="stopped before the text stage"):
+            lab.trace(QUESTION)
+
+
+def test_a_cancel_that_comes_too_late_does_not_stop_the_next_question(lab: Lab) -> None:
+    """As when the server handles it after the statement that it was meant for."""
+    times = []
+
+    def cancelled_once(conn: psycopg.Connection[Any]) -> str:
+        times.append(1)
+        if len(times) == 1:
+            raise psycopg.errors.QueryCanceled("canceling statement due to user request")
+        return str(conn.execute("SELECT 'answered'").fetchone()[0])  # type: ignore[index]
+
+    assert lab._questions.ask(cancelled_once) == "answered"
+
+
+def test_a_statement_timeout_of_the_server_is_told_as_such(lab: Lab) -> None:
+    def slow(conn: psycopg.Connection[Any]) -> None:
+        conn.execute("SET statement_timeout = 20")
+        try:
+            conn.execute("SELECT pg_sleep(5)")
+        finally:
+            conn.execute("RESET statement_timeout")
+
+    with pytest.raises(LabError, match="the server stopped the query: canceling statement due to statement timeout"):
+        lab._questions.ask(slow)
+
+
+def test_a_question_that_nobody_wants_any_more_is_not_asked(lab: Lab) -> None:
+    with pytest.raises(Cancelled, match="before it began"):
+        lab.trace(QUESTION, cancelled=lambda: True)
+
+
+def test_a_server_that_goes_away_is_named_with_the_stage(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any, **__: Any) -> Any:
+        raise psycopg.OperationalError("the connection is lost\nand more")
+
+    monkeypatch.setattr("retrieval_lab.retrievers.text.TextRetriever.find", gone)
+    with pytest.raises(EnvironmentMissing, match=r"the server is gone in the text stage \(the connection is lost\)"):
+        lab.trace(QUESTION)
+    monkeypatch.undo()
     assert len(lab.trace(QUESTION).final) == 10
 
 

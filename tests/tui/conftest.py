@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from textual.widgets import Input
 
 from retrieval_lab import pipeline
 from retrieval_lab.database import Database
+from retrieval_lab.lab import Lab
+from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.app import ExplorerApp
 
 Condition = Callable[[], object]
@@ -65,3 +67,17 @@ def small_corpus(tmp_path: Path) -> Path:
 """
     (docs.parent / "golden.yaml").write_text(golden, encoding="utf-8")
     return docs.parent
+
+
+@pytest.fixture
+def app() -> Iterator[ExplorerApp]:
+    """The explorer on the bundled corpus."""
+    explorer = ExplorerApp()
+    yield explorer
+    explorer.close_lab()
+
+
+@pytest.fixture
+def golden() -> list[GoldenQuery]:
+    with Lab.open() as lab:
+        return list(lab.golden)

@@ -1,83 +1,164 @@
-"""What the explorer can do: one list that feeds the key bindings, the footer, the help screen and the palette."""
+"""What the explorer can do: one registry that feeds the key bindings, the footer, the help screen and the palette."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from textual.binding import Binding, BindingType
 from textual.keys import format_key
+
+Keymap = Mapping[str, str]
+"""Other keys for actions, by their ids; keys are parted by commas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """One thing that a key does.
 
-    `name` is the action as Textual runs it from the screen and `keys` are Textual's key names; `label` stands in the
-    footer when `footer` is set.
+    `id` names it in a keymap, `keys` are Textual's key names, and `run` is the action as Textual runs it. `label`
+    stands in the footer when `footer` is set.
     """
 
-    name: str
+    id: str
     keys: str
     label: str
     description: str
-    footer: bool = True
+    run: str
+    footer: bool = False
 
     def binding(self) -> Binding:
-        return Binding(self.keys, self.name, self.label, tooltip=self.description, show=self.footer, id=self.name)
+        return Binding(self.keys, self.run, self.label, tooltip=self.description, show=self.footer, id=self.id)
 
 
-_NTH = tuple(f"Go to the {nth} list" for nth in ("first", "second", "third", "fourth", "fifth", "sixth"))
+_NTH = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 EXPLORE = (
-    Action("focus_query", "slash", "Query", "Write a question"),
-    Action("app.next_golden", "n", "Next", "Next golden query"),
-    Action("app.previous_golden", "p,N", "Previous", "Previous golden query", footer=False),
-    Action("app.next_miss", "m", "Miss", "Next miss: a golden query whose passage is not in the final list"),
-    Action("app.previous_miss", "M", "Previous miss", "Previous miss", footer=False),
-    Action("app.pick", "f", "Find", "Find a golden query by typing, by kind, or among the misses"),
-    *(
-        Action(f"show_list({place})", str(place + 1), f"List {place + 1}", _NTH[place], footer=False)
-        for place in range(6)
+    Action("query", "slash", "Query", "Write a question", "focus_query", footer=True),
+    Action("next_golden", "n", "Next", "Next golden query", "app.step_golden(1)", footer=True),
+    Action("previous_golden", "p,N", "Previous", "Previous golden query", "app.step_golden(-1)"),
+    Action(
+        "next_miss",
+        "m",
+        "Miss",
+        "Next miss: a golden query whose passage is not in the final list",
+        "app.step_miss(1)",
+        footer=True,
     ),
-    Action("step_list(-1)", "left,h", "List left", "Go to the list on the left", footer=False),
-    Action("step_list(1)", "right,l", "List right", "Go to the list on the right", footer=False),
-    Action("app.settings", "s", "Settings", "Change the pipeline and see what moves"),
-    Action("app.measures", "e", "Measures", "The measures of the golden set with their intervals"),
-    Action("app.file_settings", "u", "File's settings", "Back to the settings of the file", footer=False),
-    Action("read", "enter", "Read", "Read the passage under the cursor"),
-    Action("read_wanted", "w", "Wanted", "Read the wanted passage, wherever it stands", footer=False),
-    Action("neighbour(-1)", "left_square_bracket", "Chunk before", "Read the chunk before this passage", footer=False),
-    Action("neighbour(1)", "right_square_bracket", "Chunk after", "Read the chunk after this passage", footer=False),
-    Action("app.copy_id", "y", "Copy id", "Copy the id of the chunk under the cursor", footer=False),
-    Action("app.copy_passage", "Y", "Copy passage", "Copy the text of the chunk under the cursor", footer=False),
-    Action("app.copy_trace", "t", "Copy trace", "Copy the whole trace as JSON", footer=False),
-    Action("app.back_out", "escape", "Back", "Stop the query, undo typing, back to the lists"),
-    Action("app.again", "r", "Again", "Open the corpus again, and ask again", footer=False),
-    Action("app.problems", "exclamation_mark", "Problems", "What is wrong with the corpus's files", footer=False),
-    Action("app.help", "question_mark,f1", "Help", "All keys"),
-    Action("app.quit", "q", "Quit", "Leave the explorer"),
+    Action("previous_miss", "M", "Previous miss", "Previous miss", "app.step_miss(-1)"),
+    Action("find", "f", "Find", "Find a golden query by typing, by kind, or among the misses", "app.pick", footer=True),
+    *(
+        Action(f"list_{place}", str(place), f"List {place}", f"Go to the {nth} list", f"show_list({place - 1})")
+        for place, nth in enumerate(_NTH, start=1)
+    ),
+    Action("list_left", "left,h", "List left", "Go to the list on the left", "step_list(-1)"),
+    Action("list_right", "right,l", "List right", "Go to the list on the right", "step_list(1)"),
+    Action("settings", "s", "Settings", "Change the pipeline and see what moves", "app.settings", footer=True),
+    Action("file_settings", "u", "File's settings", "Back to the settings of the file", "app.file_settings"),
+    Action(
+        "measures",
+        "e",
+        "Measures",
+        "The measures of the golden set with their intervals",
+        "app.measures",
+        footer=True,
+    ),
+    Action("read", "enter", "Read", "Read the passage under the cursor", "read"),
+    Action("read_wanted", "w", "Wanted", "Read the wanted passage, wherever it stands", "read_wanted"),
+    Action("chunk_before", "left_square_bracket", "Chunk before", "Read the chunk before it", "neighbour(-1)"),
+    Action("chunk_after", "right_square_bracket", "Chunk after", "Read the chunk after it", "neighbour(1)"),
+    Action("edit", "o", "Open file", "Open the passage's file in $VISUAL or $EDITOR, at its line", "app.edit"),
+    Action("copy_id", "y", "Copy id", "Copy the id of the chunk under the cursor", "app.copy_id"),
+    Action("copy_passage", "Y", "Copy passage", "Copy the text of the chunk under the cursor", "app.copy_passage"),
+    Action("copy_trace", "t", "Copy trace", "Copy the whole trace as JSON", "app.copy_trace"),
+    Action("copy_markdown", "T", "Copy as Markdown", "Copy the trace as Markdown", "app.copy_markdown"),
+    Action("picture", "P", "Picture", "Save a picture of the screen (SVG) in the working directory", "app.picture"),
+    Action("dark", "d", "Dark or light", "Change between a dark and a light screen", "app.toggle_dark"),
+    Action("back", "escape", "Back", "Stop what runs, undo typing, back to the lists", "app.back_out"),
+    Action("again", "r", "Again", "Open the corpus again, with its files as they are now, and ask again", "app.again"),
+    Action("problems", "exclamation_mark", "Problems", "What is wrong with the corpus's files", "app.problems"),
+    Action("help", "question_mark,f1", "Help", "All keys", "app.help", footer=True),
+    Action("palette", "ctrl+p", "Palette", "Every action by name, and the themes", "app.command_palette"),
+    Action("quit", "q,ctrl+q", "Quit", "Leave the explorer", "app.quit", footer=True),
 )
 
-MOVES = (
-    Action("move(-1)", "up,k", "Up", "One row up", footer=False),
-    Action("move(1)", "down,j", "Down", "One row down", footer=False),
-    Action("page(-1)", "pageup,ctrl+u", "Page up", "One page up", footer=False),
-    Action("page(1)", "pagedown,ctrl+d", "Page down", "One page down", footer=False),
-    Action("edge(-1)", "home,g", "First", "First row", footer=False),
-    Action("edge(1)", "end,G", "Last", "Last row", footer=False),
+LIST = (
+    Action("row_up", "up,k", "Up", "One row up", "move(-1)"),
+    Action("row_down", "down,j", "Down", "One row down", "move(1)"),
+    Action("page_up", "pageup,ctrl+u", "Page up", "One page up", "page(-1)"),
+    Action("page_down", "pagedown,ctrl+d", "Page down", "One page down", "page(1)"),
+    Action("first_row", "home,g", "First", "First row", "edge(-1)"),
+    Action("last_row", "end,G", "Last", "Last row", "edge(1)"),
 )
 
-SCROLLS = (
-    Action("scroll_up", "up,k", "Scroll up", "One line up", footer=False),
-    Action("scroll_down", "down,j", "Scroll down", "One line down", footer=False),
+PASSAGE = (
+    Action("scroll_up", "up,k", "Scroll up", "One line up", "scroll_up"),
+    Action("scroll_down", "down,j", "Scroll down", "One line down", "scroll_down"),
 )
 
+QUERY_LINE = (
+    Action("earlier_question", "up", "Earlier", "The question asked before", "earlier(1)"),
+    Action("later_question", "down", "Later", "The question asked after", "earlier(-1)"),
+)
 
-def shown_keys(action: Action) -> str:
+SETTINGS = (
+    Action("close_settings", "escape,s,q", "Close", "Close the settings", "dismiss", footer=True),
+    Action("setting_up", "up,k", "Up", "The setting above", "move(-1)"),
+    Action("setting_down", "down,j", "Down", "The setting below", "move(1)"),
+    Action("setting_less", "left,h,minus", "Less", "Less, or the choice before", "step(-1)", footer=True),
+    Action("setting_more", "right,l,plus", "More", "More, or the next choice", "step(1)", footer=True),
+    Action("reset_settings", "u,backspace", "File's values", "Back to the file's values", "reset", footer=True),
+    Action("save_settings", "w", "Save", "Write the values to the corpus's lab.yaml", "save", footer=True),
+)
+
+MEASURES = (
+    Action("close_measures", "escape,e,q", "Back", "Close the measures", "dismiss", footer=True),
+    Action("measure_up", "up,k", "Up", "The measure above", "move(-1, 0)"),
+    Action("measure_down", "down,j", "Down", "The measure below", "move(1, 0)"),
+    Action("group_left", "left,h", "Left", "The kind on the left", "move(0, -1)"),
+    Action("group_right", "right,l", "Right", "The kind on the right", "move(0, 1)"),
+    Action("queries", "enter", "Queries", "The queries behind the number, the worst first", "queries", footer=True),
+    Action("compare", "c", "Compare", "Compare with the next run that was kept", "compare", footer=True),
+    Action("keep_run", "w", "Keep", "Keep this run", "keep", footer=True),
+)
+
+PICKER = (
+    Action("close_picker", "escape", "Close", "Close without choosing", "dismiss"),
+    Action("option_up", "up", "Up", "The query above", "move(-1)"),
+    Action("option_down", "down", "Down", "The query below", "move(1)"),
+    Action("option_page_up", "pageup", "Page up", "Ten queries up", "move(-10)"),
+    Action("option_page_down", "pagedown", "Page down", "Ten queries down", "move(10)"),
+    Action("pick_kind", "f2", "Kind", "One kind after the other", "next_kind"),
+    Action("pick_misses", "f3", "Misses", "The misses only, or all", "toggle_misses"),
+)
+
+DIALOG = (Action("close_dialog", "escape,q,question_mark,f1,exclamation_mark", "Close", "Close the page", "dismiss"),)
+
+CONFIRM = (
+    Action("yes", "y", "Yes", "Yes", "answer(True)"),
+    Action("no", "n,escape,q", "No", "No", "answer(False)"),
+)
+
+GROUPS = {
+    "": EXPLORE,
+    "In a list": LIST,
+    "In the passage": PASSAGE,
+    "In the query line": QUERY_LINE,
+    "In the settings": SETTINGS,
+    "Among the measures": MEASURES,
+    "Finding a golden query": PICKER,
+    "On a page like this": DIALOG,
+    "When asked": CONFIRM,
+}
+"""All actions by where their keys work, everywhere first."""
+
+
+def shown_keys(action: Action, keymap: Keymap) -> str:
     """The action's keys as a person reads them."""
-    return ", ".join(format_key(key) for key in action.keys.split(","))
+    keys = keymap.get(action.id, action.keys).split(",")
+    return ", ".join(format_key(key.strip()) for key in keys)
 
 
-def bindings(actions: tuple[Action, ...]) -> list[BindingType]:
+def bindings(actions: Iterable[Action]) -> list[BindingType]:
     """Textual's bindings for the actions, in their order."""
     return [action.binding() for action in actions]

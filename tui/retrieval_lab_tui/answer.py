@@ -15,6 +15,7 @@ from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
 from retrieval_lab_tui.display import marked, one_line
+from retrieval_lab_tui.jobs import Cancelled
 from retrieval_lab_tui.widgets.ranked_list import Row
 
 _SNIPPET_CHARS = 160
@@ -121,9 +122,9 @@ class Answer:
         return len(self.trace.fused) if stage == "fused" else len(self.lists[stage])
 
 
-def ask(lab: Lab, question: Question, config: PipelineConfig) -> Answer:
+def ask(lab: Lab, question: Question, config: PipelineConfig, cancelled: Cancelled) -> Answer:
     """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
-    trace = lab.trace(question.asked, config)
+    trace = lab.trace(question.asked, config, cancelled=cancelled)
     is_changed = question.edited or config != lab.config
     before = lab.trace(question.golden or question.query) if is_changed else None
     listed = dict.fromkeys(hit.chunk_id for hits in trace.lists.values() for hit in hits)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -10,33 +9,35 @@ from pathlib import Path
 from typing import Any
 
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.config_file import config_path, save_config
-from retrieval_lab.errors import FaultyInput, LabError
-from retrieval_lab.evals.versus import Versus
+from retrieval_lab.errors import Cancelled, FaultyInput, LabError
 from retrieval_lab.history import History
-from retrieval_lab.index import Progress
-from retrieval_lab.lab import Cancelled, Lab
+from retrieval_lab.index import IndexingCancelled, Progress
+from retrieval_lab.lab import Lab
 from retrieval_lab.types import Chunk
-from retrieval_lab_tui.actions import EXPLORE, shown_keys
+from retrieval_lab_tui import preferences, themes
+from retrieval_lab_tui.actions import EXPLORE, Keymap, shown_keys
 from retrieval_lab_tui.answer import Answer, Question, ask, typed
-from retrieval_lab_tui.display import safe
+from retrieval_lab_tui.exporting import Exporting
 from retrieval_lab_tui.jobs import Finished, Jobs
-from retrieval_lab_tui.measuring import Measuring, MeasuringProgressed
+from retrieval_lab_tui.measuring import Measuring, MeasuringEnded, MeasuringProgressed
+from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
-from retrieval_lab_tui.screens.measures import Measured, MeasuresScreen, worst_first
+from retrieval_lab_tui.screens.measures import MeasuresScreen
 from retrieval_lab_tui.screens.palette import Palette
 from retrieval_lab_tui.screens.picker import Picker
 from retrieval_lab_tui.screens.problems import ProblemsScreen
 from retrieval_lab_tui.screens.settings import SettingsScreen
 
 OpenLab = Callable[..., Lab]
+
+_LOOK_AT_FILES_SECONDS = 2.0
 
 
 class IndexingProgressed(Message):
@@ -50,7 +51,7 @@ class IndexingProgressed(Message):
         return isinstance(message, IndexingProgressed)
 
 
-class ExplorerApp(App[None]):
+class ExplorerApp(Exporting):
     """`config` is the pipeline, None for the one of the corpus's lab.yaml. `open_lab` is called as `Lab.open` is, in a
     thread; tests give another.
 
@@ -71,30 +72,44 @@ class ExplorerApp(App[None]):
     ) -> None:
         super().__init__()
         self.problem: LabError | None = None
-        self.explore = ExploreScreen()
+        self.keymap: Keymap = {}
         self._corpus = corpus
         self._dsn = dsn
         self._config = config
         self._open_lab = open_lab
         self._lab: Lab | None = None
         self._leaving = threading.Event()
+        self._indexing: Progress | None = None
         self._jobs = Jobs(self.post_message)
         self._question: Question | None = None
         self._live: PipelineConfig | None = None
         self._history: History | None = None
         self.measuring = Measuring(self._jobs, self.post_message)
 
+    def _prefer(self) -> None:
+        """Take up the theme and the keys that the user prefers."""
+        for theme in themes.THEMES:
+            self.register_theme(theme)
+        kept = preferences.read_theme()
+        self.theme = kept if kept in self.available_themes else themes.DARK.name
+        self.keymap, faults = preferences.read_keymap(preferences.keys_path())
+        self.set_keymap(self.keymap)
+        self.explore.add_problems(str(fault) for fault in faults)
+
     def on_mount(self) -> None:
+        self._prefer()
+        self.watch(self, "theme", preferences.write_theme, init=False)
         self.push_screen(self.explore)
         self.call_after_refresh(self._open)
+        self.set_interval(_LOOK_AT_FILES_SECONDS, self.look_at_files)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         for command in super().get_system_commands(screen):
-            if command.title not in ("Keys", "Quit"):  # ours say more
+            if command.title not in ("Keys", "Quit", "Screenshot"):  # ours say more
                 yield command
         for action in EXPLORE:
-            run = partial(self.explore.run_action, action.name)
-            yield SystemCommand(action.label, f"{action.description} ({shown_keys(action)})", run)
+            run = partial(self.explore.run_action, action.run)
+            yield SystemCommand(action.label, f"{action.description} ({shown_keys(action, self.keymap)})", run)
 
     def close_lab(self) -> None:
         """Let go of the database; called when the screen is gone."""
@@ -105,30 +120,32 @@ class ExplorerApp(App[None]):
     # Opening.
 
     def _open(self) -> None:
+        self._indexing = None
         self.explore.opening()
 
         def progress(step: Progress) -> None:
             self.post_message(IndexingProgressed(step))
 
-        self._jobs.start(
-            "open",
-            partial(
-                self._open_lab,
+        def work(dropped: Callable[[], bool]) -> Lab:
+            return self._open_lab(
                 self._corpus,
                 self._config,
                 self._dsn,
                 progress=progress,
-                cancelled=self._leaving.is_set,
-            ),
-        )
+                cancelled=lambda: self._leaving.is_set() or dropped(),
+            )
+
+        self._jobs.start("open", work, self._opened, self._not_opened)
 
     @on(IndexingProgressed)
-    def _indexing(self, event: IndexingProgressed) -> None:
-        self.explore.indexing(event.progress)
+    def _progressed(self, event: IndexingProgressed) -> None:
+        if self._jobs.running("open"):
+            self._indexing = event.progress
+            self.explore.indexing(event.progress)
 
     async def _opened(self, lab: Lab) -> None:
         self._lab = lab
-        self._live = None
+        self._live = self._indexing = None
         self.measuring.forget()
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
         await self.explore.opened(lab)
@@ -138,6 +155,23 @@ class ExplorerApp(App[None]):
             self._ask(self._question)
         elif lab.golden:
             self._ask_golden(min(self._question.index or 0, len(lab.golden) - 1) if self._question is not None else 0)
+
+    def _not_opened(self, error: Exception) -> None:
+        self.problem = _known(error)
+        self.explore.failed(str(self.problem), interrupted=isinstance(error, IndexingCancelled))
+
+    def _stop_opening(self) -> None:
+        """The job ends at the next document, and its result is not waited for."""
+        self._jobs.drop("open")
+        done = self._indexing
+        count = f" after {done.done} of {done.total} documents" if done is not None else ""
+        self._not_opened(IndexingCancelled(f"You stopped it{count}. What is done is kept."))
+
+    def look_at_files(self) -> None:
+        """Ask, off this thread, whether the corpus's files are what they were when it was opened."""
+        if self._lab is not None and not self._jobs.running("files"):
+            lab = self._lab
+            self._jobs.start("files", lambda _: lab.changed_files(), self.explore.files_changed, lambda _: None)
 
     # Asking.
 
@@ -154,16 +188,6 @@ class ExplorerApp(App[None]):
                 self.explore.remember(self._history.questions)
             self._ask(typed(event.value, current))
 
-    def _step_golden(self, step: int) -> None:
-        if self._lab is None:
-            return
-        if not self._lab.golden:
-            self.notify("This corpus has no golden queries.", title="Nothing to step through", markup=False)
-            return
-        last = self.explore.golden_index
-        start = -1 if last is None and step > 0 else last or 0
-        self._ask_golden((start + step) % len(self._lab.golden))
-
     def _ask_golden(self, index: int) -> None:
         if self._lab is not None:
             query = self._lab.golden[index]
@@ -177,90 +201,66 @@ class ExplorerApp(App[None]):
         self._question = question
         config = self._live or lab.config
         self.explore.asking(question, config)
-        self._jobs.start("ask", partial(ask, lab, question, config))
+        self._jobs.start("ask", partial(ask, lab, question, config), self._answered, self._not_answered)
 
     def _cancel_running(self, lab: Lab) -> None:
         """In a thread of its own: the server may be slow to answer, and keys must not wait for it."""
         if self._jobs.running("ask"):
             threading.Thread(target=lab.cancel, daemon=True).start()
 
-    @on(ExploreScreen.NeighbourWanted)
-    def _neighbour_wanted(self, event: ExploreScreen.NeighbourWanted) -> None:
-        if self._lab is not None:
-            self._jobs.start("neighbour", partial(_neighbour, self._lab, event.chunk_id, event.step))
-
-    @on(Finished)
-    async def _finished(self, event: Finished) -> None:
-        if not self._jobs.accept(event):
-            return
-        if event.error is not None:
-            self._failed(event.kind, event.error)
-        elif event.kind == "open":
-            await self._opened(event.result)
-        else:
-            done: dict[str, Callable[[Any], None]] = {
-                "ask": self._answered,
-                "neighbour": self._show_neighbour,
-                "measure": self._measured,
-                "compare": self._compared,
-                "keep": self._kept,
-            }
-            done[event.kind](event.result)
-
     def _answered(self, answer: Answer) -> None:
         self.explore.answered(answer)
         if self._lab is not None:
             self.measuring.start(self._lab, self._live or self._lab.config)
 
-    def _measured(self, measured: Measured) -> None:
-        self.measuring.done(measured)
-        self.explore.measured(self.measuring.misses)
-        if isinstance(self.screen, MeasuresScreen):
-            self.screen.show(measured)
+    def _not_answered(self, error: Exception) -> None:
+        self.explore.not_answered(str(_known(error)))
 
-    def _compared(self, found: tuple[str, Versus]) -> None:
-        if isinstance(self.screen, MeasuresScreen):
-            self.screen.compare(*found)
-
-    def _kept(self, path: str) -> None:
-        self.notify(safe(path), title="Run kept", markup=False)
+    @on(ExploreScreen.NeighbourWanted)
+    def _neighbour_wanted(self, event: ExploreScreen.NeighbourWanted) -> None:
+        lab = self._lab
+        if lab is not None:
+            work = partial(_neighbour, lab, event.chunk_id, event.step)
+            self._jobs.start("neighbour", work, self._show_neighbour, self._not_answered)
 
     def _show_neighbour(self, chunk: Chunk | None) -> None:
         if chunk is None:
-            self.notify("The document has no chunk there.", title="End of the document", markup=False)
+            self.say("End of the document", "The document has no chunk there.")
         else:
             self.explore.neighbour(chunk)
+
+    @on(Finished)
+    async def _finished(self, event: Finished) -> None:
+        await self._jobs.settle(event)
 
     # Measuring the golden set, behind the questions.
 
     @on(MeasuringProgressed)
     def _measuring(self, event: MeasuringProgressed) -> None:
-        if isinstance(self.screen, MeasuresScreen) and self.measuring.measured is None:
+        if isinstance(self.screen, MeasuresScreen):
             self.screen.progress(event.done, event.total)
+
+    @on(MeasuringEnded)
+    def _measured(self, event: MeasuringEnded) -> None:
+        if isinstance(event.error, Cancelled):
+            return
+        self.explore.measured(self.measuring.misses)
+        if isinstance(self.screen, MeasuresScreen):
+            self.screen.ended(event.error)
+        elif event.error is not None:
+            self.say("The golden set was not measured", str(_known(event.error)), error=True)
 
     @on(MeasuresScreen.QueriesWanted)
     def _list_queries(self, event: MeasuresScreen.QueriesWanted) -> None:
-        lab, measured = self._lab, self.measuring.measured
-        if lab is None or measured is None:
-            return
-
         def chosen(index: int | None) -> None:
             if index is not None:
                 self.pop_screen()
                 self._ask_golden(index)
 
-        order = worst_first(measured.run, event.kind, event.measure)
-        self.push_screen(Picker(lab.golden, self.measuring.results, None, order=order, measure=event.measure), chosen)
-
-    @on(MeasuresScreen.ComparisonWanted)
-    def _compare_next(self) -> None:
         if self._lab is not None:
-            self.measuring.compare_next(self._lab)
-
-    @on(MeasuresScreen.KeepWanted)
-    def _keep_run(self) -> None:
-        if self._lab is not None:
-            self.measuring.keep(self._lab)
+            order = self.measuring.worst_first(event.kind, event.measure)
+            picker = Picker(self._lab.golden, self.measuring.results, None, order=order, measure=event.measure)
+            self.push_screen(picker, chosen)
 
     # Other settings.
 
@@ -273,16 +273,14 @@ class ExplorerApp(App[None]):
         lab, screen = self._lab, self.screen
         if lab is None or not isinstance(screen, SettingsScreen):
             return
-        path = config_path(lab.corpus)
         try:
-            save_config(self._live or lab.config, path)
+            path = lab.save_config(self._live or lab.config)
         except LabError as error:
-            self.notify(safe(str(error)), title="Not saved", severity="error", markup=False)
+            self.say("Not saved", str(error), error=True)
             return
-        lab.config = self._live or lab.config
         self._live = None
         screen.saved()
-        self.notify(f"{safe(str(path))} (the one before: .bak)", title="Settings saved", markup=False)
+        self.say("Settings saved", f"{path} (the one before: .bak)")
         if self._question is not None:
             self._ask(self._question)
 
@@ -296,65 +294,45 @@ class ExplorerApp(App[None]):
         if self._question is not None:
             self._ask(self._question)
 
-    def _step_miss(self, step: int) -> None:
-        if self._lab is None:
+    # Actions of the registry that concern the whole app.
+
+    def source(self) -> tuple[Path, int] | None:
+        chunk = self.explore.chunk
+        return None if self._lab is None or chunk is None else self._lab.source(chunk)
+
+    def action_step_golden(self, step: int) -> None:
+        if self._has_golden("Nothing to step through") and self._lab is not None:
+            last = self.explore.golden_index
+            start = -1 if last is None and step > 0 else last or 0
+            self._ask_golden((start + step) % len(self._lab.golden))
+
+    def action_step_miss(self, step: int) -> None:
+        if not self._has_golden("Nothing to step through"):
             return
         if self.measuring.misses is None:
-            self.notify("The golden queries are still being measured.", title="One moment", markup=False)
+            self.say("One moment", "The golden queries are still being measured.")
         elif (place := self.measuring.miss(self.explore.golden_index, step)) is None:
-            self.notify("Every golden query finds its passage.", title="No misses", markup=False)
+            self.say("No misses", "Every golden query finds its passage.")
         else:
             self._ask_golden(place)
 
-    def _failed(self, kind: str, error: Exception) -> None:
-        known = error if isinstance(error, LabError) else LabError(f"{type(error).__name__}: {error}")
-        if kind == "open":
-            self.problem = known
-            self.explore.failed(str(known))
-        elif kind == "compare" and isinstance(self.screen, MeasuresScreen):
-            self.screen.say(safe(str(known)))
-        elif kind == "keep":
-            self.notify(safe(str(known)), title="Not kept", severity="error", markup=False)
-        elif kind == "measure":
-            if not isinstance(error, Cancelled):
-                self.notify(safe(str(known)), title="The golden set was not measured", severity="error", markup=False)
-        else:
-            self.explore.not_answered(str(known))
-
-    # Actions of the registry that concern the whole app.
-
-    def action_next_golden(self) -> None:
-        self._step_golden(1)
-
-    def action_previous_golden(self) -> None:
-        self._step_golden(-1)
-
-    def action_next_miss(self) -> None:
-        self._step_miss(1)
-
-    def action_previous_miss(self) -> None:
-        self._step_miss(-1)
-
     def action_pick(self) -> None:
-        if self._lab is None:
-            return
-        if not self._lab.golden:
-            self.notify("This corpus has no golden queries.", title="Nothing to choose from", markup=False)
-            return
-
         def chosen(index: int | None) -> None:
             if index is not None:
                 self._ask_golden(index)
 
-        self.push_screen(Picker(self._lab.golden, self.measuring.results, self.explore.golden_index), chosen)
+        if self._has_golden("Nothing to choose from") and self._lab is not None:
+            self.push_screen(Picker(self._lab.golden, self.measuring.results, self.explore.golden_index), chosen)
 
     def action_measures(self) -> None:
-        if self._lab is None or not self._lab.golden:
-            self.notify("This corpus has no golden queries.", title="Nothing to measure", markup=False)
-            return
-        screen = MeasuresScreen()
-        screen.measured = self.measuring.measured
-        self.push_screen(screen)
+        if self._has_golden("Nothing to measure") and self._lab is not None:
+            self.push_screen(MeasuresScreen(self.measuring, self._lab))
+
+    def _has_golden(self, title: str) -> bool:
+        if self._lab is not None and not self._lab.golden:
+            faulty = "golden.yaml has faults: ! lists them." if self._lab.golden_faults else "There is no golden.yaml."
+            self.say(title, faulty)
+        return self._lab is not None and bool(self._lab.golden)
 
     def action_settings(self) -> None:
         if self._lab is not None:
@@ -364,22 +342,8 @@ class ExplorerApp(App[None]):
         if self._lab is not None and self._live is not None:
             self._use(self._lab.config)
 
-    def action_copy_id(self) -> None:
-        self._copy("chunk id", self.explore.chunk.chunk_id if self.explore.chunk else None)
-
-    def action_copy_passage(self) -> None:
-        self._copy("passage", self.explore.chunk.text if self.explore.chunk else None)
-
-    def action_copy_trace(self) -> None:
-        answer = self.explore.answer
-        self._copy("trace", json.dumps(answer.trace.to_dict(), indent=1) if answer else None)
-
-    def _copy(self, what: str, text: str | None) -> None:
-        if text is None:
-            self.notify("No passage is under the cursor.", title="Nothing to copy", markup=False)
-        else:
-            self.copy_to_clipboard(text)
-            self.notify(f"{what}, {len(text):,} characters", title="Sent to the clipboard", markup=False)
+    def action_toggle_dark(self) -> None:
+        self.theme = themes.opposite(self.theme, dark=self.current_theme.dark)
 
     def action_again(self) -> None:
         """Open the corpus again, with its files and its server as they are now, and ask the last question again."""
@@ -387,6 +351,7 @@ class ExplorerApp(App[None]):
             return
         if self._lab is not None:
             self._jobs.drop("ask")
+            self._jobs.drop("files")
             threading.Thread(target=_let_go, args=(self._lab,), daemon=True).start()
             self._lab = None
         self._open()
@@ -399,11 +364,13 @@ class ExplorerApp(App[None]):
         self.push_screen(ProblemsScreen(self.explore.problems))
 
     def action_help(self) -> None:
-        self.push_screen(HelpScreen())
+        self.push_screen(HelpScreen(self.keymap))
 
     def action_back_out(self) -> None:
-        """Stop the query that is running; with none, undo what was typed and go back to the lists."""
+        """Stop what runs; with nothing running, undo what was typed and go back to the lists."""
         if self._lab is None:
+            if self._jobs.running("open"):
+                self._stop_opening()
             return
         if self._jobs.running("ask"):
             self._cancel_running(self._lab)
@@ -413,12 +380,30 @@ class ExplorerApp(App[None]):
             self.explore.write(self._question)
         self.explore.focus_lists()
 
+    async def action_quit(self) -> None:
+        """Leave; while documents are being indexed, only after a question."""
+
+        def answered(leave: bool | None) -> None:
+            if leave:
+                self.exit()
+
+        step = self._indexing
+        if step is None or step.done >= step.total or not self._jobs.running("open"):
+            self.exit()
+        elif not isinstance(self.screen, Confirm):
+            done = f"{step.done} of {step.total} documents are indexed, and stay so; the next start does the rest."
+            self.push_screen(Confirm("Leave while indexing?", done), answered)
+
+
+def _known(error: Exception) -> LabError:
+    return error if isinstance(error, LabError) else LabError(f"{type(error).__name__}: {error}")
+
 
 def _let_go(lab: Lab) -> None:
     lab.cancel()
     lab.close()
 
 
-def _neighbour(lab: Lab, chunk_id: str, step: int) -> Chunk | None:
+def _neighbour(lab: Lab, chunk_id: str, step: int, _: Callable[[], bool]) -> Chunk | None:
     before, after = lab.neighbours(chunk_id)
     return before if step < 0 else after

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from textual.message import Message
 
@@ -10,12 +11,25 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import require_free, resolve_run, stored_runs
 from retrieval_lab.evals.runs import QueryRecord, Run, run
-from retrieval_lab.evals.summary import summarise
+from retrieval_lab.evals.summary import Group, Summary, summarise
 from retrieval_lab.evals.versus import Versus, versus
 from retrieval_lab.lab import Lab
-from retrieval_lab_tui.jobs import Jobs
-from retrieval_lab_tui.screens.measures import Measured
-from retrieval_lab_tui.screens.picker import is_miss
+from retrieval_lab_tui.jobs import Cancelled, Failed, Jobs
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One evaluation of the golden set, and what it comes to."""
+
+    run: Run
+    summary: Summary
+
+    @property
+    def groups(self) -> tuple[tuple[str, Group], ...]:
+        """All queries, then each kind."""
+        return ((ALL, self.summary.all), *self.summary.by_kind.items())
 
 
 class MeasuringProgressed(Message):
@@ -30,6 +44,14 @@ class MeasuringProgressed(Message):
         return isinstance(message, MeasuringProgressed)
 
 
+class MeasuringEnded(Message):
+    """All golden queries are measured; or none could be, for the reason `error`."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        super().__init__()
+        self.error = error
+
+
 class Measuring:
     """What is known of the golden set; starts the jobs `measure`, `compare` and `keep`."""
 
@@ -41,34 +63,34 @@ class Measuring:
         """The places of the misses in the golden set, in its order."""
         self._jobs = jobs
         self._post = post
-        self._wanted = object()
         self._compared = 0
 
     def start(self, lab: Lab, config: PipelineConfig) -> None:
         """Measure, unless it was done or is being done."""
         if not lab.golden or self.measured is not None or self._jobs.running("measure"):
             return
-        wanted = self._wanted
 
         def progress(done: int, total: int) -> None:
             self._post(MeasuringProgressed(done, total))
 
-        def work() -> Measured:
-            made = run(lab, config, progress=progress, cancelled=lambda: self._wanted is not wanted)
+        def work(cancelled: Cancelled) -> Measured:
+            made = run(lab, config, progress=progress, cancelled=cancelled)
             return Measured(made, summarise(made))
 
-        self._jobs.start("measure", work)
+        self._jobs.start("measure", work, self._done, self._failed)
 
-    def done(self, measured: Measured) -> None:
-        """The job ended well."""
+    def _done(self, measured: Measured) -> None:
         self.measured = measured
         self.results = {record.query_id: record for record in measured.run.queries}
         self.misses = tuple(place for place, record in enumerate(measured.run.queries) if is_miss(record))
+        self._post(MeasuringEnded())
+
+    def _failed(self, error: Exception) -> None:
+        self._post(MeasuringEnded(error))
 
     def forget(self) -> None:
         """Other settings, or another corpus: nothing is known any more, and what runs is stopped."""
         self.measured = self.results = self.misses = None
-        self._wanted = object()
         self._jobs.drop("measure")
 
     def miss(self, here: int | None, step: int) -> int | None:
@@ -79,30 +101,41 @@ class Measuring:
         nearest = min if step > 0 else max
         return nearest(ahead) if ahead else nearest(self.misses)
 
-    def compare_next(self, lab: Lab) -> None:
-        """Compare with the kept run after the one that was compared last."""
+    def compare_next(self, lab: Lab, done: Callable[[tuple[str, Versus]], None], failed: Failed) -> None:
+        """Compare with the kept run after the one that was compared last; `done` gets its name and the differences."""
         measured, number = self.measured, self._compared
         self._compared += 1
 
-        def work() -> tuple[str, Versus]:
+        def work(_: Cancelled) -> tuple[str, Versus]:
             names = stored_runs(lab.corpus)
             if measured is None or not names:
                 raise InputError("No run is kept yet: w keeps this one, and so does `retrieval-lab eval --name NAME`")
             name = names[number % len(names)]
             return name, versus(Run.load(resolve_run(name, lab.corpus)), measured.run)
 
-        self._jobs.start("compare", work)
+        self._jobs.start("compare", work, done, failed)
 
-    def keep(self, lab: Lab) -> None:
-        """Keep the run under its name, which is made of its time; the job's result is its path."""
+    def keep(self, lab: Lab, done: Callable[[str], None], failed: Failed) -> None:
+        """Keep the run under its name, which is made of its time; `done` gets its path."""
         measured = self.measured
         if measured is None:
             return
         path = resolve_run(measured.run.name, lab.corpus)
 
-        def work() -> str:
+        def work(_: Cancelled) -> str:
             require_free(path)
             measured.run.save(path)
             return str(path)
 
-        self._jobs.start("keep", work)
+        self._jobs.start("keep", work, done, failed)
+
+    def worst_first(self, kind: str | None, measure: str) -> Sequence[str]:
+        """The ids of the queries of a kind, or of all, by a measure, the worst first; undefined ones last."""
+        queries = self.measured.run.queries if self.measured is not None else ()
+        records = [record for record in queries if kind is None or record.kind == kind]
+        return [record.query_id for record in sorted(records, key=lambda one: one.measures.get(measure, 2.0))]
+
+
+def is_miss(result: QueryRecord | None) -> bool:
+    """Whether the query has relevant chunks and none of them is in the final list."""
+    return result is not None and bool(result.relevant) and result.ranks["final"] is None

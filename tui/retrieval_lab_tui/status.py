@@ -1,39 +1,38 @@
-"""The lines around the lists: header, the wanted passage's fate, and the tabs of a narrow screen."""
+"""The lines above the lists: what is open, the wanted passage's fate, what was read out of the question."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
 from retrieval_lab.shorten import shorten_middle
+from retrieval_lab.trace import Trace
 from retrieval_lab.types import Place
 from retrieval_lab_tui.answer import Answer, Question
-from retrieval_lab_tui.columns import Column
 from retrieval_lab_tui.display import one_line
 
 _STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
 _ROOM_FOR_REASONS = 120
+_LONG_SECONDS = 0.5
+_NAMED_EXCLUSIONS = 5
 
 
 def header_line(
     lab: Lab | None,
     config: PipelineConfig | None,
-    question: Question | None,
-    misses: Sequence[int] | None,
-    *,
-    asking: bool,
-    problems: int,
+    place: Content,
+    alerts: Sequence[str],
     width: int,
 ) -> Content:
-    """What is open; at the right the problems of its files, and the golden query's place or what is going on."""
+    """What is open; at the right what needs attention, and the golden query's place or what is going on."""
     left = Content.assemble((" retrieval lab ", "bold $accent"), " ", _corpus(lab))
-    right = _place(lab, question, misses, asking=asking)
-    if problems:
-        right = Content.assemble((f"! {problems} problem{'s' if problems > 1 else ''} ", "bold $warning"), " ", right)
+    right = place
+    if alerts:
+        right = Content.assemble(Content.styled(f"{' · '.join(alerts)} ", "bold $warning"), " ", right)
     settings = Content("")
     if lab is not None and config is not None:
         settings = Content.styled(_settings(lab, config), "$text-muted" if config == lab.config else "bold $warning")
@@ -46,9 +45,15 @@ def header_line(
     return Content.assemble(left, " " * gap, right)
 
 
-def _place(lab: Lab | None, question: Question | None, misses: Sequence[int] | None, *, asking: bool) -> Content:
-    if asking:
+def asking_place(seconds: float) -> Content:
+    """That a question is on its way, and how it can be stopped when it takes long."""
+    if seconds < _LONG_SECONDS:
         return Content.styled("asking… ", "bold $warning")
+    return Content.assemble((f"asking… {seconds:.1f} s", "bold $warning"), (" · esc stops ", "$text-muted"))
+
+
+def question_place(lab: Lab | None, question: Question | None, misses: Sequence[int] | None) -> Content:
+    """Where the question stands in the golden set, and among its misses when they are known."""
     if lab is None or question is None:
         return Content("")
     if question.golden is None or question.index is None:
@@ -92,8 +97,7 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
         keys = (("r", "bold"), " asks again · below: the answer before")
         return Content.assemble((" NOT ANSWERED ", "bold reverse $error"), f" {one_line(trouble)} · ", *keys)
     if answer is None:
-        hint = " no golden queries: press / to write a question" if lab is not None and not lab.golden else ""
-        return Content.styled(hint, "$text-muted")
+        return _without_answer(lab)
     if answer.question.golden is None:
         return Content.styled(" no passage is marked: this question is your own", "$text-muted")
     if answer.trace.unlabelled is not None:
@@ -106,6 +110,24 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
     verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
     room = width - journey.cell_length - verdict.cell_length - 6
     return Content.assemble(" ", verdict, (" ● ", "bold $success"), _wanted(answer, room), "  ", journey)
+
+
+def _without_answer(lab: Lab | None) -> Content:
+    if lab is None or lab.golden:
+        return Content("")
+    if lab.golden_faults:
+        return Content.assemble((" GOLDEN SET FAULTY ", "bold reverse $warning"), " ", ("!", "bold"), " says where")
+    return Content.assemble(" no golden queries: press ", ("/", "bold"), " to write a question")
+
+
+def notes_line(trace: Trace) -> Content:
+    """What full-text search excluded, where a person cannot overlook it, and what else the stages noted."""
+    terms = [one_line(term.strip("'")) for term in trace.parsed.excluded]
+    more = f" and {len(terms) - _NAMED_EXCLUSIONS} more" if len(terms) > _NAMED_EXCLUSIONS else ""
+    chip = Content.styled(f" excluded: {', '.join(terms[:_NAMED_EXCLUSIONS])}{more} ", "bold reverse $warning")
+    said_by_the_chip = tuple(f"{name} excluded: " for name in trace.lists)
+    notes = [Content(one_line(note)) for note in trace.notes if not note.startswith(said_by_the_chip)]
+    return Content.assemble(" ", Content("  ").join([chip, *notes] if terms else notes))
 
 
 def _wanted(answer: Answer, room: int) -> Content:
@@ -135,13 +157,3 @@ def _stage(stage: str, place: Place, top_k: int, chunks: int | None) -> Content:
     else:
         unlisted = "–" if chunks is None or stage in ("fused", "reranked") else one_line(place.reason or "–")
     return Content.assemble((label, "$text-muted"), (unlisted, "bold $error"))
-
-
-def tabs_line(lists: Sequence[Column], ranks: Mapping[str, int | None], active: str) -> Content:
-    """One tab a list with its number key and, where `ranks` has the list, the wanted passage's rank in it."""
-    tabs = []
-    for number, column in enumerate(lists, start=1):
-        mark = f" ●{ranks[column.stage] or '–'}" if column.stage in ranks else ""
-        style = "bold reverse" if column.stage == active else ""
-        tabs.append(Content.styled(f" {number} {column.title}{mark} ", style))
-    return Content(" ").join(tabs)

@@ -15,10 +15,9 @@ import pytest
 
 from retrieval_lab import Lab, PipelineConfig
 from retrieval_lab.database import Database
-from retrieval_lab.errors import FaultyInput, InputError
+from retrieval_lab.errors import Cancelled, FaultyInput, InputError
 from retrieval_lab.evals.kept import resolve_run, stored_runs
 from retrieval_lab.evals.runs import Run, hash_of_documents, hash_of_golden, measure_names, run
-from retrieval_lab.lab import Cancelled
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import ModelReranker, NoReranker, RrfFusion
 from retrieval_lab.types import Document, GoldenQuery

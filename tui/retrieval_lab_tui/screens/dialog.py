@@ -11,11 +11,13 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from retrieval_lab_tui.actions import DIALOG, bindings
+
 
 class Dialog(ModalScreen[None]):
     """Shows one page that scrolls."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark,f1,exclamation_mark", "dismiss", "Close")]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(DIALOG)
 
     DEFAULT_CSS = """
     Dialog {

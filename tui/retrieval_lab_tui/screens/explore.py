@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -23,14 +25,16 @@ from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.columns import Column, columns
 from retrieval_lab_tui.display import marked, one_line, safe
 from retrieval_lab_tui.moved import moved
-from retrieval_lab_tui.status import header_line, tabs_line, verdict_line
+from retrieval_lab_tui.status import asking_place, header_line, notes_line, question_place, verdict_line
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.query_line import QueryLine
 from retrieval_lab_tui.widgets.ranked_list import RankedList
+from retrieval_lab_tui.widgets.tabs import Tabs
 
 _LEAST_WIDTH = 40
 _LEAST_HEIGHT = 10
+_TICK_SECONDS = 0.1
 
 
 class ExploreScreen(Screen[None]):
@@ -48,12 +52,16 @@ class ExploreScreen(Screen[None]):
             self.chunk_id = chunk_id
             self.step = step
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
+        self._clock = clock
+        self._asked_at = 0.0
         self.active = "final"
         self.answer: Answer | None = None
         self.golden_index: int | None = None
-        self.problems: tuple[str, ...] = ()
+        self._problems: tuple[str, ...] = ()
+        self._problems_elsewhere: tuple[str, ...] = ()
+        self._changed_files: tuple[Path, ...] = ()
         self._question: Question | None = None
         self._trouble: str | None = None
         self._misses: tuple[int, ...] | None = None
@@ -68,6 +76,11 @@ class ExploreScreen(Screen[None]):
         """The stages that have a list on the screen, left to right."""
         return tuple(column.stage for column in self._columns)
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with the files of the corpus, and with those of the user."""
+        return (*self._problems, *self._problems_elsewhere)
+
     def compose(self) -> ComposeResult:
         yield Static(Content(f"Too small: {_LEAST_WIDTH} by {_LEAST_HEIGHT} characters at least. q quits."), id="small")
         yield Static(id="header")
@@ -78,13 +91,14 @@ class ExploreScreen(Screen[None]):
         with ContentSwitcher(initial="opening", id="body"):
             yield Opening(id="opening")
             with Vertical(id="results"):
-                yield Static(id="tabs")
+                yield Tabs(id="tabs")
                 yield Horizontal(id="lists")
                 yield Passage(id="passage")
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self._show_state()
+        self.set_interval(_TICK_SECONDS, self._tick)
 
     # What the app tells the screen.
 
@@ -98,9 +112,19 @@ class ExploreScreen(Screen[None]):
         """Indexing came this far."""
         self.query_one(Opening).progress(progress)
 
-    def failed(self, reason: str) -> None:
-        """The corpus could not be opened."""
-        self.query_one(Opening).failed(reason)
+    def failed(self, reason: str, *, interrupted: bool) -> None:
+        """The corpus could not be opened, or indexing it was interrupted."""
+        self.query_one(Opening).failed(reason, interrupted=interrupted)
+
+    def add_problems(self, problems: Iterable[str]) -> None:
+        """Something is wrong with files that are not the corpus's."""
+        self._problems_elsewhere += tuple(problems)
+
+    def files_changed(self, paths: tuple[Path, ...]) -> None:
+        """These files of the corpus are not what they were when it was opened."""
+        if paths != self._changed_files:
+            self._changed_files = paths
+            self._show_state()
 
     async def opened(self, lab: Lab) -> None:
         """The corpus is ready for questions."""
@@ -108,7 +132,8 @@ class ExploreScreen(Screen[None]):
         await self._make_lists(columns(lab.config))
         self.answer = self._question = self._trouble = self.golden_index = self._misses = self.chunk = None
         self._config = lab.config
-        self.problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
+        self._changed_files = ()
+        self._problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
         self.query_one("#query", QueryLine).disabled = False
         self.query_one("#query", QueryLine).value = ""
         for stage in self.stages:
@@ -136,6 +161,7 @@ class ExploreScreen(Screen[None]):
         self._question = question
         self._config = config
         self._trouble = None
+        self._asked_at = self._clock()
         if question.index is not None:
             self.golden_index = question.index
         self.write(question)
@@ -192,6 +218,20 @@ class ExploreScreen(Screen[None]):
             self._set_active(event.ranked_list.stage)
         if event.ranked_list.stage == self.active:
             self._follow()
+
+    @on(Tabs.Clicked)
+    def _tab_clicked(self, event: Tabs.Clicked) -> None:
+        self.action_show_list(event.place)
+
+    @on(events.Click, "#fate")
+    def _fate_clicked(self) -> None:
+        if self.answer is not None and self.answer.trace.relevant:
+            self.action_read_wanted()
+
+    @on(events.Click, "#header")
+    async def _header_clicked(self) -> None:
+        if self.problems:
+            await self.run_action("app.problems")
 
     def action_focus_query(self) -> None:
         query = self.query_one("#query", QueryLine)
@@ -271,29 +311,44 @@ class ExploreScreen(Screen[None]):
         text = marked(safe(chunk.text), marks.terms, marks.anchors)
         self.query_one(Passage).show(Content(place), answer.ranks(chunk.chunk_id), text, marks.first)
 
+    @property
+    def _is_asking(self) -> bool:
+        return self._question is not None and not self._is_answered and self._trouble is None
+
+    def _tick(self) -> None:
+        if self._is_asking:
+            self._show_header()
+
+    def _show_header(self) -> None:
+        place = (
+            asking_place(self._clock() - self._asked_at)
+            if self._is_asking
+            else question_place(self._lab, self._question, self._misses)
+        )
+        line = header_line(self._lab, self._config, place, list(self._alerts()), self.size.width)
+        self.query_one("#header", Static).update(line)
+
+    def _alerts(self) -> Iterator[str]:
+        count = len(self.problems)
+        if count:
+            yield f"! {count} problem{'s' if count > 1 else ''}"
+        count = len(self._changed_files)
+        if count:
+            yield f"{count} file{'s' if count > 1 else ''} changed: r"
+
     def _show_state(self) -> None:
         """Everything around the lists: header, verdict, notes, tabs. Lists that answer another question are dimmed."""
-        asking = self._question is not None and not self._is_answered and self._trouble is None
-        width = self.size.width
-        header = header_line(
-            self._lab,
-            self._config,
-            self._question,
-            self._misses,
-            asking=asking,
-            problems=len(self.problems),
-            width=width,
-        )
-        self.query_one("#header", Static).update(header)
-        self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, width))
-        before = self.answer.before if self.answer is not None and self._is_answered else None
-        if self.answer is not None and before is not None:
-            line = Content.assemble(self._against(), moved(before, self.answer.trace))
-            self.query_one("#moved", Static).update(line)
-        self.query_one("#moved", Static).display = before is not None
-        notes = self.answer.trace.notes if self.answer is not None and self._is_answered else ()
-        self.query_one("#notes", Static).update(Content(" " + " · ".join(one_line(note) for note in notes)))
-        self.query_one("#notes", Static).display = bool(notes)
+        self._show_header()
+        self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, self.size.width))
+        current = self.answer if self._is_answered else None
+        moves = self.query_one("#moved", Static)
+        moves.display = current is not None and current.before is not None
+        if current is not None and current.before is not None:
+            moves.update(Content.assemble(self._against(), moved(current.before, current.trace)))
+        notes = self.query_one("#notes", Static)
+        notes.display = current is not None and bool(current.trace.notes)
+        if current is not None:
+            notes.update(notes_line(current.trace))
         self.query_one("#results").set_class(self._trouble is not None, "stale")
         self._show_tabs()
 
@@ -307,4 +362,4 @@ class ExploreScreen(Screen[None]):
     def _show_tabs(self) -> None:
         ranks = {stage: self._list(stage).wanted_rank for stage in self.stages}
         wanted = self.answer is not None and bool(self.answer.trace.relevant)
-        self.query_one("#tabs", Static).update(tabs_line(self._columns, ranks if wanted else {}, self.active))
+        self.query_one(Tabs).show(self._columns, ranks if wanted else {}, self.active)

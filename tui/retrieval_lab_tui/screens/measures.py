@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -15,44 +13,23 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from retrieval_lab.evals.comparison import Comparison
-from retrieval_lab.evals.runs import Run
-from retrieval_lab.evals.summary import Estimate, Group, Summary
+from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.evals.versus import Versus
-from retrieval_lab_tui.display import one_line
+from retrieval_lab.lab import Lab
+from retrieval_lab_tui.actions import MEASURES, bindings
+from retrieval_lab_tui.display import one_line, safe
+from retrieval_lab_tui.measuring import Measured, Measuring
 
 _NAME_WIDTH = 18
 _GROUP_WIDTH = 46
 _BAR_WIDTH = 12
 _VALUE_WIDTH = 5
-ALL = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One evaluation of the golden set, and what it comes to."""
-
-    run: Run
-    summary: Summary
-
-    @property
-    def groups(self) -> tuple[tuple[str, Group], ...]:
-        """All queries, then each kind."""
-        return ((ALL, self.summary.all), *self.summary.by_kind.items())
 
 
 class MeasuresScreen(Screen[None]):
     """Shows what it is given; a cell under the cursor stands for the queries behind it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,e,q", "dismiss", "Back"),
-        Binding("up,k", "move(-1, 0)", "Up", show=False),
-        Binding("down,j", "move(1, 0)", "Down", show=False),
-        Binding("left,h", "move(0, -1)", "Left", show=False),
-        Binding("right,l", "move(0, 1)", "Right", show=False),
-        Binding("enter", "queries", "Queries", tooltip="The queries behind the number"),
-        Binding("c", "compare", "Compare", tooltip="Compare with the next run that was kept"),
-        Binding("w", "keep", "Keep", tooltip="Keep this run"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(MEASURES)
 
     DEFAULT_CSS = """
     MeasuresScreen {
@@ -71,16 +48,16 @@ class MeasuresScreen(Screen[None]):
             self.kind = kind
             self.measure = measure
 
-    class ComparisonWanted(Message):
-        """The next kept run is to be compared with."""
-
-    class KeepWanted(Message):
-        """This run is to be kept."""
-
-    def __init__(self) -> None:
+    def __init__(self, measuring: Measuring, lab: Lab) -> None:
         super().__init__()
-        self.measured: Measured | None = None
+        self._measuring = measuring
+        self._lab = lab
         self._row = self._column = 0
+
+    @property
+    def measured(self) -> Measured | None:
+        """What is shown, None until it is known."""
+        return self._measuring.measured
 
     def compose(self) -> ComposeResult:
         yield Static(id="title")
@@ -97,18 +74,24 @@ class MeasuresScreen(Screen[None]):
 
     def progress(self, done: int, total: int) -> None:
         """So many of the queries are measured."""
+        if self.measured is not None:
+            return
         width = max(10, self.size.width - 40)
         filled = done * width // max(1, total)
         bar = Content.assemble(("█" * filled, "$accent"), ("░" * (width - filled), "$text-muted"))
         self.query_one("#groups", Static).update(Content.assemble(f"measuring {done} of {total}  ", bar))
 
-    def show(self, measured: Measured) -> None:
-        """All are measured."""
-        self.measured = measured
-        self._draw()
+    def ended(self, error: Exception | None) -> None:
+        """All are measured, or an error came between."""
+        if error is not None:
+            self.query_one("#groups", Static).update(Content.styled(safe(str(error)), "$error"))
+        else:
+            self._draw()
 
-    def compare(self, name: str, found: Versus) -> None:
-        """Show the differences to a kept run."""
+    def _compared(self, named: tuple[str, Versus]) -> None:
+        name, found = named
+        if not self.is_attached:
+            return
         rows = [
             Content.assemble(
                 (f" against {one_line(name)} ", "reverse"),
@@ -121,10 +104,6 @@ class MeasuresScreen(Screen[None]):
             for change in found.changes
         ]
         self.query_one("#against", Static).update(Content("\n").join(rows))
-
-    def say(self, text: str) -> None:
-        """A line in the place of the comparison."""
-        self.query_one("#against", Static).update(Content(text))
 
     def action_move(self, rows: int, columns: int) -> None:
         if self.measured is not None:
@@ -139,10 +118,20 @@ class MeasuresScreen(Screen[None]):
             self.post_message(self.QueriesWanted(kind, list(self.measured.summary.all.measures)[self._row]))
 
     def action_compare(self) -> None:
-        self.post_message(self.ComparisonWanted())
+        def failed(error: Exception) -> None:
+            if self.is_attached:
+                self.query_one("#against", Static).update(Content(safe(str(error))))
+
+        self._measuring.compare_next(self._lab, self._compared, failed)
 
     def action_keep(self) -> None:
-        self.post_message(self.KeepWanted())
+        def kept(path: str) -> None:
+            self.notify(safe(path), title="Run kept", markup=False)
+
+        def failed(error: Exception) -> None:
+            self.notify(safe(str(error)), title="Not kept", severity="error", markup=False)
+
+        self._measuring.keep(self._lab, kept, failed)
 
     def _draw(self) -> None:
         title = Content.assemble((" measures ", "bold $accent"))
@@ -220,9 +209,3 @@ def _difference(measure: str, one: Comparison) -> Content:
 
 def _setting(value: object) -> str:
     return "–" if value is None else one_line(str(value))
-
-
-def worst_first(run: Run, kind: str | None, measure: str) -> Sequence[str]:
-    """The ids of the run's queries of a kind by a measure, the worst first; undefined ones last."""
-    records = [record for record in run.queries if kind is None or record.kind == kind]
-    return [record.query_id for record in sorted(records, key=lambda one: one.measures.get(measure, 2.0))]

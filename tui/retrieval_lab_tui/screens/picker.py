@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -16,7 +16,9 @@ from textual.widgets.option_list import Option
 
 from retrieval_lab.evals.runs import QueryRecord
 from retrieval_lab.types import GoldenQuery
+from retrieval_lab_tui.actions import PICKER, bindings
 from retrieval_lab_tui.display import one_line
+from retrieval_lab_tui.measuring import is_miss
 
 _SHOWN = 500
 """More rows than this take longer to lay out than anybody reads; typing narrows them."""
@@ -29,15 +31,7 @@ class Picker(ModalScreen[int | None]):
     has the ids of the queries to choose from, by default all; with `measure` its value stands before each.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Close"),
-        Binding("up", "move(-1)", "Up", show=False),
-        Binding("down", "move(1)", "Down", show=False),
-        Binding("pageup", "move(-10)", "Page up", show=False),
-        Binding("pagedown", "move(10)", "Page down", show=False),
-        Binding("f2", "next_kind", "Kind"),
-        Binding("f3", "toggle_misses", "Misses"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(PICKER)
 
     DEFAULT_CSS = """
     Picker {
@@ -156,8 +150,3 @@ class Picker(ModalScreen[int | None]):
 def _rank(result: QueryRecord) -> str:
     """The rank in the final list; of a miss that in the pool; nothing where no passage is labelled."""
     return str(result.ranks["final"] or result.ranks["reranked"] or "–") if result.relevant else ""
-
-
-def is_miss(result: QueryRecord | None) -> bool:
-    """Whether the query has relevant chunks and none of them is in the final list."""
-    return result is not None and bool(result.relevant) and result.ranks["final"] is None

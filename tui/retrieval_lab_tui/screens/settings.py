@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
+from retrieval_lab_tui.actions import SETTINGS, bindings
 from retrieval_lab_tui.live_settings import Setting, live_settings, stepped
 
 _KEY_WIDTH = 26
@@ -23,15 +24,7 @@ _KEY_WIDTH = 26
 class SettingsScreen(ModalScreen[None]):
     """Shows the settings of `config` against those of the file, and says what the user makes of them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,s,q", "dismiss", "Close"),
-        Binding("up,k", "move(-1)", "Up"),
-        Binding("down,j", "move(1)", "Down"),
-        Binding("left,h,minus", "step(-1)", "Less"),
-        Binding("right,l,plus", "step(1)", "More"),
-        Binding("backspace,u", "reset", "The file's values"),
-        Binding("w", "save", "Save"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(SETTINGS)
 
     DEFAULT_CSS = """
     SettingsScreen {

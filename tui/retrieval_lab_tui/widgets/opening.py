@@ -43,12 +43,17 @@ class Opening(Vertical):
         else:
             name = f" · {one_line(progress.doc_id)}" if progress.doc_id else ""
             text = f"Indexing {progress.done} of {progress.total} documents{name}"
-        self.query_one(Static).update(Content(text))
+        keys = (("esc", "bold"), (" stops · what is done is kept", "$text-muted"))
+        self.query_one(Static).update(Content.assemble(text, "\n", *keys))
         self.query_one(ProgressBar).update(total=progress.total or None, progress=progress.done)
 
-    def failed(self, reason: str) -> None:
-        """Say what is wrong and which keys help."""
+    def failed(self, reason: str, *, interrupted: bool) -> None:
+        """Say what is wrong, or that indexing was interrupted, and which keys help."""
         self.add_class("failed")
-        title = ("The corpus could not be opened\n\n", "bold $error")
-        keys = (("r", "bold"), " try again   ", ("q", "bold"), " quit")
+        if interrupted:
+            title = ("Indexing was interrupted\n\n", "bold $warning")
+            keys = (("r", "bold"), " go on   ", ("q", "bold"), " quit")
+        else:
+            title = ("The corpus could not be opened\n\n", "bold $error")
+            keys = (("r", "bold"), " try again   ", ("q", "bold"), " quit")
         self.query_one(Static).update(Content.assemble(title, safe(reason), "\n\n", *keys))

@@ -10,13 +10,13 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from retrieval_lab_tui.actions import SCROLLS, bindings
+from retrieval_lab_tui.actions import PASSAGE, bindings
 
 
 class Passage(VerticalScroll, can_focus=True):
     """Scrolls one passage; the border's top names its place, the bottom its ranks."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(SCROLLS)
+    BINDINGS: ClassVar[list[BindingType]] = bindings(PASSAGE)
 
     DEFAULT_CSS = """
     Passage {

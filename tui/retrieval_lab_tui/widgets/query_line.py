@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.suggester import SuggestFromList
 from textual.widgets import Input
+
+from retrieval_lab_tui.actions import QUERY_LINE, bindings
 
 
 class QueryLine(Input):
     """An input whose up and down keys go through earlier questions; right takes the one that is suggested."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "earlier(1)", "Earlier question", show=False),
-        Binding("down", "earlier(-1)", "Later question", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(QUERY_LINE)
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name for it
         super().__init__(id=id, placeholder="Write a question, then press enter", select_on_focus=False)

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from retrieval_lab.shorten import shorten_middle
-from retrieval_lab_tui.actions import MOVES, bindings
+from retrieval_lab_tui.actions import LIST, bindings
 from retrieval_lab_tui.display import one_line
 
 _SCORE_WIDTH = 6
@@ -47,7 +47,7 @@ class RankedList(ScrollView, can_focus=True):
     """Shows rows, keeps a cursor, and marks the row of the chunk that is under the cursor in another list."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"ranked-list--cursor", "ranked-list--linked"}
-    BINDINGS = bindings(MOVES)
+    BINDINGS = bindings(LIST)
 
     DEFAULT_CSS = """
     RankedList {

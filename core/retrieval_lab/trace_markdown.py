@@ -1,0 +1,88 @@
+"""A trace as Markdown: to paste into an issue or a chat, where a colleague reads it without the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import yaml
+
+from retrieval_lab.text import printable
+from retrieval_lab.trace import Trace
+from retrieval_lab.types import Hit, Place, Ranked
+
+_SHOWN_ROWS = 10
+
+
+def trace_markdown(trace: Trace) -> str:
+    """The question, where the wanted passage stands, the first ten rows of every list, the configuration."""
+    return "\n".join(_lines(trace)) + "\n"
+
+
+def _lines(trace: Trace) -> Iterator[str]:
+    yield f"# {_inline(trace.query)}"
+    yield ""
+    if trace.golden is not None:
+        golden = trace.golden
+        yield f"Golden query {_inline(golden.query_id)} ({_inline(golden.kind)}), wanted from {_inline(golden.doc_id)}:"
+        yield f'"{_inline(golden.anchor)}".'
+        yield ""
+    if trace.unlabelled:
+        yield f"No passage is marked: {_inline(trace.unlabelled)}."
+        yield ""
+    for note in trace.notes:
+        yield f"- {_inline(note)}"
+    if trace.notes:
+        yield ""
+    for chunk_id in trace.relevant:
+        yield from _standing(chunk_id, trace.ranks_of(chunk_id))
+    lists: dict[str, Sequence[Hit | Ranked]] = {**trace.lists, "fused": trace.pool, "final": trace.final}
+    for name, rows in lists.items():
+        yield from _rows(trace, name, rows)
+    yield "## Configuration"
+    yield ""
+    yield "```yaml"
+    yield yaml.safe_dump(trace.config.to_dict(), sort_keys=False, allow_unicode=True).rstrip()
+    yield "```"
+
+
+def _standing(chunk_id: str, places: dict[str, Place]) -> Iterator[str]:
+    yield f"## The wanted passage: {_inline(chunk_id)}"
+    yield ""
+    yield from _table("stage", "rank", "score", "")
+    for stage, place in places.items():
+        beyond = "beyond the list" if place.rank is not None and not place.listed else ""
+        score = "" if place.score is None else f"{place.score:.4f}"
+        yield _row(stage, str(place.rank or "–"), score, place.reason or beyond)
+    yield ""
+
+
+def _rows(trace: Trace, name: str, rows: Sequence[Hit | Ranked]) -> Iterator[str]:
+    more = f", the first {_SHOWN_ROWS}" if len(rows) > _SHOWN_ROWS else ""
+    yield f"## {_inline(name)}: {len(rows)}{more}"
+    yield ""
+    yield from _table("rank", "score", "chunk", "heading path")
+    for row in rows[:_SHOWN_ROWS]:
+        chunk = trace.chunks.get(row.chunk_id)
+        mark = "**" if row.chunk_id in trace.relevant else ""
+        heading = _cell(chunk.heading_path) if chunk else ""
+        yield f"| {row.rank} | {row.score:.4f} | {mark}{_cell(row.chunk_id)}{mark} | {heading} |"
+    yield ""
+
+
+def _table(*titles: str) -> Iterator[str]:
+    yield f"| {' | '.join(titles)} |"
+    yield f"|{' --- |' * len(titles)}"
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def _inline(text: str) -> str:
+    """On one line, with everything that Markdown would read as more than text escaped."""
+    line = printable(" ".join(text.split()))
+    return "".join(f"\\{char}" if char in "\\`*_[]<>#~" else char for char in line)
+
+
+def _cell(text: str) -> str:
+    return _inline(text).replace("|", "\\|")

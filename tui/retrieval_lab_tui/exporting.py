@@ -1,0 +1,88 @@
+"""What leaves the explorer: copies for the clipboard, pictures, and a passage's file in an editor."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import datetime
+from pathlib import Path
+
+from textual.app import App, SuspendNotSupported
+
+from retrieval_lab.errors import LabError
+from retrieval_lab.trace_markdown import trace_markdown
+from retrieval_lab_tui.display import safe
+from retrieval_lab_tui.editor import Editor, editor_for
+from retrieval_lab_tui.screens.explore import ExploreScreen
+
+
+class Exporting(App[None]):
+    """An app whose screen `explore` has something to take along."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.explore = ExploreScreen()
+
+    def source(self) -> tuple[Path, int] | None:
+        """The file of the passage on the screen and its line; None without a passage. Raises LabError."""
+        raise NotImplementedError
+
+    def say(self, title: str, text: str, *, error: bool = False) -> None:
+        """Tell the user something beside what the screen shows."""
+        self.notify(safe(text), title=title, severity="error" if error else "information", markup=False)
+
+    def action_copy_id(self) -> None:
+        self._copy("chunk id", self.explore.chunk.chunk_id if self.explore.chunk else None)
+
+    def action_copy_passage(self) -> None:
+        self._copy("passage", self.explore.chunk.text if self.explore.chunk else None)
+
+    def action_copy_trace(self) -> None:
+        answer = self.explore.answer
+        self._copy("trace as JSON", json.dumps(answer.trace.to_dict(), indent=1) if answer else None)
+
+    def action_copy_markdown(self) -> None:
+        answer = self.explore.answer
+        self._copy("trace as Markdown", trace_markdown(answer.trace) if answer else None)
+
+    def _copy(self, what: str, text: str | None) -> None:
+        if text is None:
+            self.say("Nothing to copy", "No passage is under the cursor.")
+        else:
+            self.copy_to_clipboard(text)
+            self.say("Sent to the clipboard", f"{what}, {len(text):,} characters")
+
+    def action_picture(self) -> None:
+        name = f"retrieval-lab-{datetime.now():%Y%m%d-%H%M%S-%f}.svg"
+        try:
+            path = self.save_screenshot(name, path=str(Path.cwd()))
+        except OSError as error:
+            self.say("No picture", f"{Path.cwd()} cannot be written: {error.strerror}", error=True)
+        else:
+            self.say("Picture saved", path)
+
+    def action_edit(self) -> None:
+        try:
+            place = self.source()
+            if place is None:
+                self.say("Nothing to open", "No passage is under the cursor.")
+            else:
+                self._run(editor_for(*place))
+        except LabError as error:
+            self.say("Not opened", str(error), error=True)
+        except OSError as error:
+            self.say("Not opened", f"{error.filename}: {error.strerror}; set EDITOR to a command", error=True)
+        except SuspendNotSupported:
+            self.say("Not opened", "This terminal cannot be lent to an editor.", error=True)
+
+    def _run(self, editor: Editor) -> None:
+        if editor.own_window:
+            quiet = subprocess.DEVNULL
+            subprocess.Popen(  # noqa: S603 - the user's own editor
+                editor.command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+            )
+            return
+        with self.suspend():
+            code = subprocess.run(editor.command, check=False).returncode  # noqa: S603 - the same
+        if code:
+            self.say("The editor failed", f"{editor.command[0]} ended with {code}", error=True)
