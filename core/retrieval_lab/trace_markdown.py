@@ -81,7 +81,7 @@ def _row(*cells: str) -> str:
 def _inline(text: str) -> str:
     """On one line, with everything that Markdown would read as more than text escaped."""
     line = printable(" ".join(text.split()))
-    return "".join(f"\\{char}" if char in "\\`*_[]<>#~" else char for char in line)
+    return "".join(f"\\{char}" if char in "\\`*_[]<" else char for char in line)
 
 
 def _cell(text: str) -> str:

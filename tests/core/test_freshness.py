@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ import pytest
 from psycopg import sql
 
 from retrieval_lab import Lab, PipelineConfig
+from retrieval_lab.config_file import effective_config
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
-from retrieval_lab.errors import Cancelled, EnvironmentMissing
+from retrieval_lab.errors import Cancelled, EnvironmentMissing, InputError
 from retrieval_lab.index import IndexingCancelled, Progress, schema_name
 from retrieval_lab.settings import HashEmbedding
 from tests.core.reference import Vector
@@ -502,3 +504,49 @@ def test_an_opening_that_is_cut_off_says_so_and_the_next_one_ends_it(
     with Lab.open(folder, CONFIG) as lab:
         assert len(lab.index.indexed) == DOCUMENTS - cut_at
     assert tables(session, folder) == tables(session, clean)
+
+
+def test_changed_new_and_removed_files_are_told_until_the_corpus_is_opened_again(corpus: Path) -> None:
+    with Lab.open(corpus, CONFIG) as lab:
+        assert lab.changed_files() == ()
+        (corpus / "docs" / "added.md").write_text("# Added\n\nNew.\n", encoding="utf-8")
+        (corpus / "golden.yaml").write_text("[]\n", encoding="utf-8")
+        first = min((corpus / "docs").glob("*.md"), key=lambda path: (path.name == "added.md", path.name))
+        first.unlink()
+        expected = {corpus / "docs" / "added.md", corpus / "golden.yaml", first}
+        assert set(lab.changed_files()) == expected
+    with Lab.open(corpus, CONFIG) as again:
+        assert again.changed_files() == ()
+
+
+def test_a_folder_that_went_away_has_changed_in_every_file(corpus: Path, tmp_path: Path) -> None:
+    with Lab.open(corpus, CONFIG) as lab:
+        corpus.rename(tmp_path / "elsewhere")
+        assert len(lab.changed_files()) >= 1
+
+
+def test_a_saved_configuration_is_the_labs_own_and_no_change_of_files(corpus: Path) -> None:
+    with Lab.open(corpus, CONFIG) as lab:
+        other = replace(lab.config, top_k=3)
+        path = lab.save_config(other)
+        assert lab.config == other
+        assert lab.changed_files() == ()
+        assert effective_config(corpus).config == other
+        with pytest.raises(InputError, match="another index"):
+            lab.save_config(replace(other, embedder=HashEmbedding(dims=32)))
+        assert effective_config(corpus).config == other
+        path.write_text("top_k: 4\n", encoding="utf-8")
+        assert lab.changed_files() == (path,)
+
+
+def test_a_chunks_place_is_the_line_of_the_file_as_an_editor_counts_it(corpus: Path) -> None:
+    text = "\ufeff# Title\r\n\r\nFirst.\r\n\r\n## Later\r\n\r\nUnmistakable.\r\n"
+    (corpus / "docs" / "windows.md").write_bytes(text.encode())
+    with Lab.open(corpus, CONFIG) as lab:
+        chunk = next(one for one in lab.trace("Unmistakable").chunks.values() if "Unmistakable" in one.text)
+        path, line = lab.source(chunk)
+        assert path == corpus / "docs" / "windows.md"
+        assert text.splitlines()[line - 1] == chunk.text.splitlines()[0]
+        path.unlink()
+        with pytest.raises(InputError, match="no file of the document 'windows' any more"):
+            lab.source(chunk)

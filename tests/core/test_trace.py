@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import psycopg
 import pytest
+import yaml
 from psycopg import sql
 
 from retrieval_lab import Lab, PipelineConfig
@@ -27,6 +28,7 @@ from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import HashEmbedding, MarkdownChunker, NoReranker, RrfFusion
 from retrieval_lab.trace import Trace
+from retrieval_lab.trace_markdown import trace_markdown
 from retrieval_lab.types import Chunk, Filter, GoldenQuery, Place
 from tests.core import reference
 
@@ -680,3 +682,22 @@ def test_a_chosen_schema_of_another_chunker_is_indexed_anew(
         report = index_corpus(conn, small_corpus, replace(USUAL, chunker=MarkdownChunker(30, 0)), schema)
         assert len(report.indexed) == len(FILES)
         assert report.chunks > 7
+
+
+def test_as_markdown_it_can_be_pasted_whatever_it_holds(lab: Lab) -> None:
+    golden = GoldenQuery("q|1", "# `what`\n| is_this *bold*?", "kind", "hybrid-search", "no such [anchor](x)")
+    lines = trace_markdown(lab.trace(golden)).splitlines()
+    assert lines[0] == "# # \\`what\\` | is\\_this \\*bold\\*?"
+    assert "No passage is marked: " in "\n".join(lines)
+    tables = [line for line in lines if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in tables} == {5}
+    assert lines[-1] == "```"
+    config = yaml.safe_load("\n".join(lines[lines.index("```yaml") + 1 : -1]))
+    assert PipelineConfig.from_dict(config) == lab.config
+
+
+def test_as_markdown_the_wanted_passage_stands_in_every_stage(lab: Lab) -> None:
+    text = trace_markdown(lab.trace(lab.golden_query("q22")))
+    assert "| vector | 246 |" in text
+    assert "| text | 140 |" in text
+    assert "## final: 10" in text

@@ -14,6 +14,7 @@ from retrieval_lab import pipeline
 from retrieval_lab.database import Database
 from retrieval_lab.lab import Lab
 from retrieval_lab.types import GoldenQuery
+from retrieval_lab_tui import preferences
 from retrieval_lab_tui.app import ExplorerApp
 
 Condition = Callable[[], object]
@@ -21,11 +22,12 @@ WaitFor = Callable[[Pilot[None], Condition], Awaitable[None]]
 
 
 @pytest.fixture(autouse=True)
-def _steady_screen(monkeypatch: pytest.MonkeyPatch, database: Database) -> None:  # noqa: ARG001 - keeps the server up
+def _steady_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Database) -> None:  # noqa: ARG001 - keeps the server up
     for variable in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL_COLOR_SYSTEM", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
     monkeypatch.setattr(pipeline, "perf_counter", lambda: 0.0)  # the lists' titles show times
+    monkeypatch.setattr(preferences, "data_dir", lambda: tmp_path)  # the server's folder is that of all tests
 
 
 @pytest.fixture

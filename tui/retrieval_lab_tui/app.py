@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -53,7 +54,7 @@ class IndexingProgressed(Message):
 
 class ExplorerApp(Exporting):
     """`config` is the pipeline, None for the one of the corpus's lab.yaml. `open_lab` is called as `Lab.open` is, in a
-    thread; tests give another.
+    thread, and `clock` tells the seconds that a question takes; tests give others.
 
     `problem` is why the corpus could not be opened, or which of its files were left out; None when all is well.
     """
@@ -69,8 +70,9 @@ class ExplorerApp(Exporting):
         *,
         config: PipelineConfig | None = None,
         open_lab: OpenLab = Lab.open,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__()
+        super().__init__(clock)
         self.problem: LabError | None = None
         self.keymap: Keymap = {}
         self._corpus = corpus

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from retrieval_lab_tui.screens.explore import ExploreScreen
 class Exporting(App[None]):
     """An app whose screen `explore` has something to take along."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
-        self.explore = ExploreScreen()
+        self.explore = ExploreScreen(clock)
 
     def source(self) -> tuple[Path, int] | None:
         """The file of the passage on the screen and its line; None without a passage. Raises LabError."""

@@ -12,7 +12,9 @@ def moved(before: Trace, after: Trace) -> Content:
     """In one line, the wanted passage's ranks that changed, then how many passages the final list has exchanged."""
     fates = before.fate(), after.fate()
     changes = [
-        Content.assemble((f"{stage} ", "$text-muted"), _rank(old), " → ", (_rank(new), f"bold {_style(old, new)}"))
+        Content.assemble(
+            (f"{stage} ", "$foreground-muted"), _rank(old), " → ", (_rank(new), f"bold {_style(old, new)}")
+        )
         for stage, old in fates[0].items()
         if stage in fates[1] and _rank(old) != _rank(new := fates[1][stage])
     ]

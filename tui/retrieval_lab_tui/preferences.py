@@ -49,7 +49,7 @@ def read_keymap(path: Path) -> tuple[Keymap, tuple[Fault, ...]]:
     root = read_nodes(path)
     if isinstance(root, Fault):
         return {}, (root,)
-    if root is None:
+    if root is None or (isinstance(root, yaml.ScalarNode) and not root.value):
         return {}, ()
     if not isinstance(root, yaml.MappingNode):
         return {}, (Fault(path, root.start_mark.line + 1, "expected `action: key` on each line"),)

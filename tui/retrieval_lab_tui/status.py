@@ -35,7 +35,9 @@ def header_line(
         right = Content.assemble(Content.styled(f"{' · '.join(alerts)} ", "bold $warning"), " ", right)
     settings = Content("")
     if lab is not None and config is not None:
-        settings = Content.styled(_settings(lab, config), "$text-muted" if config == lab.config else "bold $warning")
+        settings = Content.styled(
+            _settings(lab, config), "$foreground-muted" if config == lab.config else "bold $warning"
+        )
     if left.cell_length + settings.cell_length + right.cell_length < width:
         right = settings + right
     gap = width - left.cell_length - right.cell_length
@@ -49,7 +51,7 @@ def asking_place(seconds: float) -> Content:
     """That a question is on its way, and how it can be stopped when it takes long."""
     if seconds < _LONG_SECONDS:
         return Content.styled("asking… ", "bold $warning")
-    return Content.assemble((f"asking… {seconds:.1f} s", "bold $warning"), (" · esc stops ", "$text-muted"))
+    return Content.assemble((f"asking… {seconds:.1f} s", "bold $warning"), (" · esc stops ", "$foreground-muted"))
 
 
 def question_place(lab: Lab | None, question: Question | None, misses: Sequence[int] | None) -> Content:
@@ -57,7 +59,7 @@ def question_place(lab: Lab | None, question: Question | None, misses: Sequence[
     if lab is None or question is None:
         return Content("")
     if question.golden is None or question.index is None:
-        return Content.styled("your own question ", "$text-muted")
+        return Content.styled("your own question ", "$foreground-muted")
     name = f"{one_line(question.golden.query_id)} {one_line(question.golden.kind)}"
     name += ", edited" if question.edited else ""
     place = f"{name} · {question.index + 1} of {len(lab.golden)}"
@@ -99,13 +101,13 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
     if answer is None:
         return _without_answer(lab)
     if answer.question.golden is None:
-        return Content.styled(" no passage is marked: this question is your own", "$text-muted")
+        return Content.styled(" no passage is marked: this question is your own", "$foreground-muted")
     if answer.trace.unlabelled is not None:
         return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.trace.unlabelled)}")
     top_k = answer.trace.config.top_k
     chunks = lab.index.chunks if lab is not None and width >= _ROOM_FOR_REASONS else None
     stages = [_stage(stage, place, top_k, chunks) for stage, place in answer.fate.items()]
-    journey = Content.styled(" › ", "$text-muted").join(stages)
+    journey = Content.styled(" › ", "$foreground-muted").join(stages)
     missed = not answer.fate["final"].listed
     verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
     room = width - journey.cell_length - verdict.cell_length - 6
@@ -149,11 +151,11 @@ def _stage(stage: str, place: Place, top_k: int, chunks: int | None) -> Content:
     """
     label = f"{_STAGE_LABELS.get(stage, stage)} "
     if place.listed:
-        return Content.assemble((label, "$text-muted"), (str(place.rank), "bold"))
+        return Content.assemble((label, "$foreground-muted"), (str(place.rank), "bold"))
     if stage == "final":
         unlisted = f">{top_k}"
     elif place.rank is not None:
         unlisted = f"({place.rank})" if chunks is None else f"{place.rank} of {chunks}"
     else:
         unlisted = "–" if chunks is None or stage in ("fused", "reranked") else one_line(place.reason or "–")
-    return Content.assemble((label, "$text-muted"), (unlisted, "bold $error"))
+    return Content.assemble((label, "$foreground-muted"), (unlisted, "bold $error"))

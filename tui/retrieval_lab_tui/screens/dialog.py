@@ -23,8 +23,8 @@ class Dialog(ModalScreen[None]):
     Dialog {
         align: center middle;
         & > VerticalScroll {
-            width: 76; max-width: 100%; height: auto; max-height: 100%;
-            border: round $accent; border-title-style: bold; padding: 0 2; background: $surface;
+            width: 80; max-width: 100%; height: auto; max-height: 100%;
+            border: round $accent; border-title-style: bold; padding: 0 1; background: $surface;
             scrollbar-size-vertical: 1;
         }
     }

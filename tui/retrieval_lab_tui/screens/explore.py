@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -52,7 +51,7 @@ class ExploreScreen(Screen[None]):
             self.chunk_id = chunk_id
             self.step = step
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
         self._asked_at = 0.0
@@ -275,9 +274,9 @@ class ExploreScreen(Screen[None]):
 
     def _fit(self) -> None:
         self.set_class(self.size.width < _LEAST_WIDTH or self.size.height < _LEAST_HEIGHT, "too-small")
-        tall = self.has_class("-tall")
+        tall, narrow = self.has_class("-tall"), self.has_class("-narrow")
         for stage in self.stages:
-            self._list(stage).row_lines = 1 if self.has_class("-narrow") else 3 if tall else 2
+            self._list(stage).row_lines = 1 + tall if narrow else 2 + tall
         self._show_state()
 
     # Drawing.

@@ -11,8 +11,12 @@ from retrieval_lab_tui.display import ANCHOR_STYLE, TERM_STYLE, one_line
 from retrieval_lab_tui.preferences import keys_path
 from retrieval_lab_tui.screens.dialog import Dialog
 
-_KEYS_WIDTH = 20
-_ELSEWHERE = (("tab, shift+tab", "Next or previous pane"), ("mouse", "Everything can be clicked; the wheel scrolls"))
+_KEYS_WIDTH = 13
+_TEXT_WIDTH = 42
+_ELSEWHERE = (
+    ("tab", "Next pane; with shift the one before"),
+    ("mouse", "Everything can be clicked; the wheel scrolls"),
+)
 
 
 class HelpScreen(Dialog):
@@ -40,7 +44,9 @@ def _lines(keymap: Keymap) -> Iterator[Content]:
 
 
 def _row(action: Action, keymap: Keymap) -> Content:
-    return _line(shown_keys(action, keymap), action.description) + Content.styled(f"  {action.id}", "$text-muted")
+    return Content.assemble(
+        _line(shown_keys(action, keymap), action.description.ljust(_TEXT_WIDTH)), (f" {action.id}", "$foreground-muted")
+    )
 
 
 def _line(keys: str, text: str) -> Content:

@@ -78,7 +78,7 @@ class MeasuresScreen(Screen[None]):
             return
         width = max(10, self.size.width - 40)
         filled = done * width // max(1, total)
-        bar = Content.assemble(("█" * filled, "$accent"), ("░" * (width - filled), "$text-muted"))
+        bar = Content.assemble(("█" * filled, "$accent"), ("░" * (width - filled), "$foreground-muted"))
         self.query_one("#groups", Static).update(Content.assemble(f"measuring {done} of {total}  ", bar))
 
     def ended(self, error: Exception | None) -> None:
@@ -100,7 +100,9 @@ class MeasuresScreen(Screen[None]):
             *(_difference(measure, one) for measure, one in found.measures.items()),
         ]
         rows += [
-            Content.styled(f"  {change.key}: {_setting(change.baseline)} → {_setting(change.system)}", "$text-muted")
+            Content.styled(
+                f"  {change.key}: {_setting(change.baseline)} → {_setting(change.system)}", "$foreground-muted"
+            )
             for change in found.changes
         ]
         self.query_one("#against", Static).update(Content("\n").join(rows))
@@ -155,7 +157,7 @@ class MeasuresScreen(Screen[None]):
             head += Content.styled(f"{one_line(name)[: width - 8]} · {group.queries}".ljust(width), "bold")
         lines = [head, Content("")]
         for row, measure in enumerate(measured.summary.all.measures):
-            line = Content.styled(measure.ljust(_NAME_WIDTH), "$text-muted")
+            line = Content.styled(measure.ljust(_NAME_WIDTH), "$foreground-muted")
             for column, (_, group) in shown:
                 cell = _cell(group.measures.get(measure))
                 # Only the number is reversed: a reversed bar would say the contrary.
@@ -180,7 +182,7 @@ def _cell(estimate: Estimate | None) -> Content:
         return Content.assemble(value, " " * (_BAR_WIDTH + 8))
     low, high = estimate.interval.low, estimate.interval.high
     ends = f" {_short(low)}–{_short(high)}"
-    return Content.assemble(value, _bar(low, estimate.value, high), (ends, "$text-muted"))
+    return Content.assemble(value, _bar(low, estimate.value, high), (ends, "$foreground-muted"))
 
 
 def _bar(low: float, value: float, high: float) -> Content:
@@ -200,7 +202,7 @@ def _difference(measure: str, one: Comparison) -> Content:
     surely = interval is not None and (interval.low > 0 or interval.high < 0)
     style = ("$success" if one.difference > 0 else "$error") if surely else ""
     return Content.assemble(
-        (f"  {measure:<{_NAME_WIDTH}}", "$text-muted"),
+        (f"  {measure:<{_NAME_WIDTH}}", "$foreground-muted"),
         f"{one.baseline:.3f} → {one.system:.3f}  ",
         (f"{one.difference:+.3f}", f"bold {style}".strip()),
         f"  {ends:<18} p {one.p:.3f}  {one.counts.wins}/{one.counts.ties}/{one.counts.losses}",

@@ -139,7 +139,7 @@ class Picker(ModalScreen[int | None]):
             mark,
             (f"{rank:>4} ", "bold"),
             f"{one_line(query.query_id):<6} ",
-            (f"{one_line(query.kind):<11} ", "$text-muted"),
+            (f"{one_line(query.kind):<11} ", "$foreground-muted"),
             one_line(query.query),
         )
 

@@ -43,7 +43,7 @@ class Opening(Vertical):
         else:
             name = f" · {one_line(progress.doc_id)}" if progress.doc_id else ""
             text = f"Indexing {progress.done} of {progress.total} documents{name}"
-        keys = (("esc", "bold"), (" stops · what is done is kept", "$text-muted"))
+        keys = (("esc", "bold"), (" stops · what is done is kept", "$foreground-muted"))
         self.query_one(Static).update(Content.assemble(text, "\n", *keys))
         self.query_one(ProgressBar).update(total=progress.total or None, progress=progress.done)
 

@@ -26,7 +26,7 @@ class Passage(VerticalScroll, can_focus=True):
         border-subtitle-color: $text-muted;
         padding: 0 1;
         scrollbar-size-vertical: 1;
-        &:focus { border: round $accent; border-title-color: $accent; }
+        &:focus { border: heavy $accent; border-title-color: $accent; }
         & > Static { height: auto; }
     }
     """

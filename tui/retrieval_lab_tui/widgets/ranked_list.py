@@ -22,6 +22,7 @@ _SCORE_WIDTH = 6
 _ID_WIDTH_IN_ONE_LINE = 26
 _INDENT = 6
 _MARKS = 2
+_ROOM_FOR_HEADING = 16
 _ROOM_FOR_NUMBERS = 46
 """Narrower lists put score and detail on the row's second line, so that the chunk's id stays whole."""
 
@@ -59,7 +60,7 @@ class RankedList(ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
         text-wrap: nowrap;
         text-overflow: ellipsis;
-        &:focus { border: round $accent; border-title-color: $accent; }
+        &:focus { border: heavy $accent; border-title-color: $accent; }
         & > .ranked-list--linked { background: $foreground 8%; }
         & > .ranked-list--cursor { background: $foreground 8%; }
         &:focus > .ranked-list--cursor { background: $accent 25%; }
@@ -174,7 +175,9 @@ class RankedList(ScrollView, can_focus=True):
         index, line = divmod(y + self.scroll_offset.y, self.row_lines)
         if index >= len(self.rows):
             style = self.get_visual_style()
-            text = Content.styled(f" {self.empty_text}", "$text-muted") if y == 0 and not self.rows else Content("")
+            text = (
+                Content.styled(f" {self.empty_text}", "$foreground-muted") if y == 0 and not self.rows else Content("")
+            )
             return Visual.to_strips(self, text, width, 1, style, pad=True)[0]
         row = self.rows[index]
         if index == self.cursor and (self.has_focus or row.chunk_id == self.linked):
@@ -191,15 +194,23 @@ class RankedList(ScrollView, can_focus=True):
         crowded = width < _ROOM_FOR_NUMBERS
         if line == 0:
             numbers = (f"{row.rank:>3} ",) if crowded else (f"{row.rank:>3} ", *self._numbers(row))
-            return self._with_name(row, width, *numbers)
+            named = self._with_name(row, width, *numbers)
+            return named if self.row_lines == 3 else self._with_heading(row, named, width)
         head = Content(" " * _INDENT)
         if line == 1 and crowded:
             head = Content.assemble(head, *self._numbers(row))
         if line == 1 and self.row_lines == 3:
             return Content.assemble(
-                head, (shorten_middle(row.heading, max(0, width - head.cell_length)), "$text-muted")
+                head, (shorten_middle(row.heading, max(0, width - head.cell_length)), "$foreground-muted")
             )
         return Content.assemble(head, row.passage)
+
+    def _with_heading(self, row: Row, named: Content, width: int) -> Content:
+        """The heading path behind the name, where a useful part of it fits."""
+        room = width - named.cell_length - 2
+        if room < _ROOM_FOR_HEADING:
+            return named
+        return Content.assemble(named, "  ", (shorten_middle(row.heading, room), "$foreground-muted"))
 
     def _whole_row(self, row: Row, width: int) -> Content:
         numbers = (f"{row.rank:>3} ", *self._numbers(row))
@@ -218,4 +229,4 @@ class RankedList(ScrollView, can_focus=True):
 
     def _numbers(self, row: Row) -> tuple[str, tuple[str, str]]:
         detail = f"{row.detail.rjust(self._detail_width)} " if self._detail_width else ""
-        return f"{row.score:>{_SCORE_WIDTH}} ", (detail, "$text-muted")
+        return f"{row.score:>{_SCORE_WIDTH}} ", (detail, "$foreground-muted")
