@@ -15,7 +15,6 @@ from retrieval_lab.evals.versus import Versus, versus
 from retrieval_lab.lab import Lab
 from retrieval_lab_tui.jobs import Jobs
 from retrieval_lab_tui.screens.measures import Measured
-from retrieval_lab_tui.screens.picker import is_miss
 
 
 class MeasuringProgressed(Message):
@@ -63,7 +62,7 @@ class Measuring:
         """The job ended well."""
         self.measured = measured
         self.results = {record.query_id: record for record in measured.run.queries}
-        self.misses = tuple(place for place, record in enumerate(measured.run.queries) if is_miss(record))
+        self.misses = tuple(place for place, record in enumerate(measured.run.queries) if record.is_miss)
 
     def forget(self) -> None:
         """Other settings, or another corpus: nothing is known any more, and what runs is stopped."""

@@ -130,7 +130,7 @@ class Picker(ModalScreen[int | None]):
     def _matches(self, query: GoldenQuery) -> bool:
         if self._kind is not None and query.kind != self._kind:
             return False
-        if self._misses_only and not is_miss(self._result(query)):
+        if self._misses_only and not _is_miss(self._result(query)):
             return False
         text = f"{query.query_id} {query.kind} {query.doc_id} {query.query}".lower()
         return all(word in text for word in self.query_one(Input).value.lower().split())
@@ -140,7 +140,7 @@ class Picker(ModalScreen[int | None]):
         rank = "" if result is None else _rank(result)
         if self._measure is not None and result is not None and self._measure in result.measures:
             rank = f"{result.measures[self._measure]:.2f}"
-        mark = ("✗ ", "bold $error") if is_miss(result) else ("● ", "$success") if rank else "  "
+        mark = ("✗ ", "bold $error") if _is_miss(result) else ("● ", "$success") if rank else "  "
         return Content.assemble(
             mark,
             (f"{rank:>4} ", "bold"),
@@ -158,6 +158,5 @@ def _rank(result: QueryRecord) -> str:
     return str(result.ranks["final"] or result.ranks["reranked"] or "–") if result.relevant else ""
 
 
-def is_miss(result: QueryRecord | None) -> bool:
-    """Whether the query has relevant chunks and none of them is in the final list."""
-    return result is not None and bool(result.relevant) and result.ranks["final"] is None
+def _is_miss(result: QueryRecord | None) -> bool:
+    return result is not None and result.is_miss
