@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,10 +77,8 @@ def init(
         else:
             typer.echo(printable(f"{path}: {counted(len(added), 'row')} added, {_count(misses)}"))
         if left_out:
-            golden = lab.corpus / GOLDEN_FILE
-            raise FaultyInput(
-                [Fault(golden, None, "no row of a table can hold this id; rename it", one) for one in left_out]
-            )
+            why = "no row of a table can hold this id; rename it"
+            raise _faulty([Fault(lab.corpus / GOLDEN_FILE, None, why, one) for one in left_out])
 
 
 @app.command()
@@ -183,7 +182,7 @@ def _key(path: Path | None) -> Key | None:
 
     key = read_key(path)
     if key.faults:
-        raise FaultyInput(key.faults)
+        raise _faulty(key.faults)
     return key
 
 
@@ -191,7 +190,17 @@ def _require_sound(key: Key | None, misses: Misses) -> None:
     from retrieval_lab.diagnosis.analysis_check import unknown_ids
 
     if key is not None and (faults := unknown_ids(key, misses)):
-        raise FaultyInput(faults)
+        raise _faulty(faults)
+
+
+def _faulty(faults: Sequence[Fault]) -> FaultyInput:
+    """The error of these faults, whose ids and values cannot steer the terminal."""
+    return FaultyInput(
+        [
+            replace(fault, message=printable(fault.message), query_id=printable(fault.query_id or "") or None)
+            for fault in faults
+        ]
+    )
 
 
 def _count(misses: Misses) -> str:

@@ -132,6 +132,10 @@ def _of_rows(document: Document, path: Path, misses: Misses) -> Iterator[Fault]:
             yield Fault(path, row.line, f"a second row; the first is in line {earlier.line}", row.query_id)
         elif row.query_id not in wanted:
             yield Fault(path, row.line, f"{_why_other(row, misses, unlabelled)}; delete the row", row.query_id)
+        if {row.failure, row.fix} <= {"", TODO}:
+            message = f"not judged yet; write a failure ({', '.join(Failure)}) and a fix ({', '.join(Fix)})"
+            yield Fault(path, row.line, message, row.query_id or None)
+            continue
         yield from _of_kind(row, FAILURE, row.failure, tuple(Failure), path)
         yield from _of_kind(row, FIX, row.fix, tuple(Fix), path)
 

@@ -128,7 +128,7 @@ def can_hold(query_id: str) -> bool:
     """Whether a row can hold a query id so that it is read back the same."""
     line = written_row([_in_cell(_clean(query_id)), *COLUMNS[1:]])
     read = parse("\n".join([*_HEADER, line])).rows
-    return [row.query_id for row in read] == [query_id]
+    return bool(query_id) and [row.query_id for row in read] == [query_id]
 
 
 # --- lines ---------------------------------------------------------------------------------------------------------

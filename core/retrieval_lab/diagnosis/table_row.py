@@ -51,8 +51,8 @@ def with_cells(line: str, texts: Mapping[int, str]) -> str:
     """
     parts = _parts(line)
     while len(parts.cells) <= max(texts, default=-1):
-        if parts.after is None and parts.cells:
-            parts.cells[-1] = f"{parts.cells[-1].rstrip()} "
+        if parts.after is None and parts.cells and not parts.cells[-1].endswith(" "):
+            parts.cells[-1] += " "
         parts.cells.append("  ")
     for place, text in texts.items():
         parts.cells[place] = _fitted(parts.cells[place], text)
