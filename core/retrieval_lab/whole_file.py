@@ -17,9 +17,8 @@ def write_whole(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
+        temporary.write_text(text, encoding="utf-8", newline="")
+        with temporary.open("rb") as file:
             os.fsync(file.fileno())  # else a machine that fails may have the new name before the text
         with suppress(FileNotFoundError):
             shutil.copymode(path, temporary)
