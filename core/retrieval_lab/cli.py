@@ -16,6 +16,7 @@ import typer
 from typer.main import get_command
 
 from retrieval_lab import (
+    cli_analysis,
     cli_check,
     cli_compare,
     cli_config,
@@ -46,6 +47,7 @@ app.command("index")(cli_index.index)
 app.command("eval")(cli_eval.evaluate)
 app.command("compare")(cli_compare.compare)
 app.command("check")(cli_check.check)
+app.add_typer(cli_analysis.app, name="analysis")
 app.add_typer(cli_config.app, name="config")
 app.command("doctor")(cli_doctor.doctor)
 app.add_typer(cli_db.app, name="db")

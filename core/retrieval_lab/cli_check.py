@@ -53,7 +53,7 @@ class _Result:
             "unread": list(self.unread),
             "errors": self.errors,
             "warnings": self.warnings,
-            "faults": [_fault(one) for one in self.faults],
+            "faults": [one.to_dict() for one in self.faults],
             "findings": [_finding(one) for one in self.findings],
         }
 
@@ -157,10 +157,6 @@ def _line(finding: Finding) -> str:
     if finding.file is not None:
         text = str(Fault(finding.file, finding.line, text, finding.query_id))
     return printable(text)
-
-
-def _fault(fault: Fault) -> dict[str, Any]:
-    return {"file": os.fspath(fault.path), "line": fault.line, "query_id": fault.query_id, "message": fault.message}
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 class LabError(Exception):
@@ -56,6 +57,11 @@ class Fault:
         path = os.fsencode(self.path).decode(errors="backslashreplace")  # a name that is not UTF-8 can be printed too
         place = f"{path}:{self.line}" if self.line is not None else path
         return ": ".join(part for part in (place, self.query_id, self.message) if part)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fault as JSON has it."""
+        path = os.fspath(self.path)
+        return {"file": path, "line": self.line, "query_id": self.query_id, "message": self.message}
 
 
 class FaultyInput(InputError):

@@ -82,7 +82,7 @@ class Measuring:
     def _done(self, measured: Measured) -> None:
         self.measured = measured
         self.results = {record.query_id: record for record in measured.run.queries}
-        self.misses = tuple(place for place, record in enumerate(measured.run.queries) if is_miss(record))
+        self.misses = tuple(place for place, record in enumerate(measured.run.queries) if record.is_miss)
         self._post(MeasuringEnded())
 
     def _failed(self, error: Exception) -> None:
@@ -134,8 +134,3 @@ class Measuring:
         queries = self.measured.run.queries if self.measured is not None else ()
         records = [record for record in queries if kind is None or record.kind == kind]
         return [record.query_id for record in sorted(records, key=lambda one: one.measures.get(measure, 2.0))]
-
-
-def is_miss(result: QueryRecord | None) -> bool:
-    """Whether the query has relevant chunks and none of them is in the final list."""
-    return result is not None and bool(result.relevant) and result.ranks["final"] is None

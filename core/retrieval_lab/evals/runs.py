@@ -89,6 +89,11 @@ class QueryRecord:
     measures: Mapping[str, float]
     seconds: float
 
+    @property
+    def is_miss(self) -> bool:
+        """Whether there are relevant chunks and none of them is in the final list."""
+        return bool(self.relevant) and self.ranks["final"] is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

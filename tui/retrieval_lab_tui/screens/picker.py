@@ -18,7 +18,6 @@ from retrieval_lab.evals.runs import QueryRecord
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.actions import PICKER, bindings
 from retrieval_lab_tui.display import one_line
-from retrieval_lab_tui.measuring import is_miss
 
 _SHOWN = 500
 """More rows than this take longer to lay out than anybody reads; typing narrows them."""
@@ -124,7 +123,7 @@ class Picker(ModalScreen[int | None]):
     def _matches(self, query: GoldenQuery) -> bool:
         if self._kind is not None and query.kind != self._kind:
             return False
-        if self._misses_only and not is_miss(self._result(query)):
+        if self._misses_only and not _is_miss(self._result(query)):
             return False
         text = f"{query.query_id} {query.kind} {query.doc_id} {query.query}".lower()
         return all(word in text for word in self.query_one(Input).value.lower().split())
@@ -134,7 +133,7 @@ class Picker(ModalScreen[int | None]):
         rank = "" if result is None else _rank(result)
         if self._measure is not None and result is not None and self._measure in result.measures:
             rank = f"{result.measures[self._measure]:.2f}"
-        mark = ("✗ ", "bold $error") if is_miss(result) else ("● ", "$success") if rank else "  "
+        mark = ("✗ ", "bold $error") if _is_miss(result) else ("● ", "$success") if rank else "  "
         return Content.assemble(
             mark,
             (f"{rank:>4} ", "bold"),
@@ -150,3 +149,7 @@ class Picker(ModalScreen[int | None]):
 def _rank(result: QueryRecord) -> str:
     """The rank in the final list; of a miss that in the pool; nothing where no passage is labelled."""
     return str(result.ranks["final"] or result.ranks["reranked"] or "–") if result.relevant else ""
+
+
+def _is_miss(result: QueryRecord | None) -> bool:
+    return result is not None and result.is_miss

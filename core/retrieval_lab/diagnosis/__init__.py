@@ -1,0 +1,1 @@
+"""Why a passage was missed, and what would have rescued it."""
