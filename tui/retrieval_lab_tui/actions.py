@@ -123,16 +123,21 @@ MEASURES = (
 )
 
 PICKER = (
-    Action("close_picker", "escape", "Close", "Close without choosing", "dismiss"),
+    Action("close_picker", "escape", "Close", "Close without choosing", "dismiss", footer=True),
+    Action("choose", "enter", "Ask", "Ask the query under the cursor", "choose", footer=True),
     Action("option_up", "up", "Up", "The query above", "move(-1)"),
     Action("option_down", "down", "Down", "The query below", "move(1)"),
     Action("option_page_up", "pageup", "Page up", "Ten queries up", "move(-10)"),
     Action("option_page_down", "pagedown", "Page down", "Ten queries down", "move(10)"),
-    Action("pick_kind", "f2", "Kind", "One kind after the other", "next_kind"),
-    Action("pick_misses", "f3", "Misses", "The misses only, or all", "toggle_misses"),
+    Action("pick_kind", "f2", "Kind", "One kind after the other", "next_kind", footer=True),
+    Action("pick_misses", "f3", "Misses", "The misses only, or all", "toggle_misses", footer=True),
 )
 
-DIALOG = (Action("close_dialog", "escape,q,question_mark,f1,exclamation_mark", "Close", "Close the page", "dismiss"),)
+DIALOG = (
+    Action(
+        "close_dialog", "escape,q,question_mark,f1,exclamation_mark", "Close", "Close the page", "dismiss", footer=True
+    ),
+)
 
 CONFIRM = (
     Action("yes", "y", "Yes", "Yes", "answer(True)"),

@@ -11,7 +11,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList
+from textual.widgets import Footer, Input, OptionList
 from textual.widgets.option_list import Option
 
 from retrieval_lab.evals.runs import QueryRecord
@@ -69,6 +69,7 @@ class Picker(ModalScreen[int | None]):
         with Vertical():
             yield Input(placeholder="Type to narrow: id, kind, document, words of the question")
             yield OptionList(markup=False)
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self._fill()
@@ -78,7 +79,7 @@ class Picker(ModalScreen[int | None]):
         self._fill()
 
     @on(Input.Submitted)
-    def _take(self) -> None:
+    def action_choose(self) -> None:
         options = self.query_one(OptionList)
         if options.highlighted is not None:
             self._choose(options.get_option_at_index(options.highlighted))
@@ -118,7 +119,7 @@ class Picker(ModalScreen[int | None]):
         panel.border_title = Content(f"Golden queries · {count}{more}{by}")
         misses = "being measured" if self._results is None else "only" if self._misses_only else "among others"
         kind = one_line(self._kind) if self._kind is not None else "all"
-        panel.border_subtitle = Content(f"f2 kind: {kind} · f3 misses: {misses} · enter asks · escape closes")
+        panel.border_subtitle = Content(f"kind: {kind} · misses: {misses}")
 
     def _matches(self, query: GoldenQuery) -> bool:
         if self._kind is not None and query.kind != self._kind:
