@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, LiteralString
 
@@ -10,6 +11,7 @@ from psycopg import Connection, sql
 
 from retrieval_lab.embed import Vectors
 from retrieval_lab.extension import extension_schema
+from retrieval_lab.lexemes import bare
 from retrieval_lab.statements import execute
 from retrieval_lab.store import CHUNKS, Table, vector_literal
 from retrieval_lab.text import storable
@@ -84,6 +86,30 @@ def _text_place(row: tuple[Any, ...] | None) -> Place:
     return Place(int(rank), float(score)) if matches else Place(None, reason=NO_WORD_IN_COMMON)
 
 
+@dataclass(frozen=True, slots=True)
+class TermMatches:
+    """Which terms of a query one chunk holds: `matched` and `absent` of those to find, `excluded` of those to leave out.
+
+    A term is a lexeme, or a phrase as PostgreSQL prints it.
+    """
+
+    matched: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def text_terms(conn: Connection[Any], parsed: TextQuery, chunk_id: str, *, table: Table = CHUNKS) -> TermMatches:
+    """The terms of the query that hit the chunk and those that do not; nothing hits a chunk that is not there."""
+    parameters = {"id": chunk_id, "terms": [*parsed.positive, *parsed.excluded]}
+    found = execute(conn, _terms_sql(table), parameters).fetchone() if storable([chunk_id]) else None
+    hit = set(found[0] or ()) if found else set()
+    return TermMatches(
+        matched=tuple(bare(term) for term in parsed.positive if term in hit),
+        absent=tuple(bare(term) for term in parsed.positive if term not in hit),
+        excluded=tuple(bare(term) for term in parsed.excluded if term in hit),
+    )
+
+
 def _which(chunk_ids: Sequence[str], filter: Filter) -> dict[str, object]:
     return {"ids": storable(chunk_ids), "filtered": bool(filter.doc_ids), "doc_ids": storable(filter.doc_ids)}
 
@@ -119,6 +145,16 @@ _TEXT: Final = """
         WHERE other.score > ranked.score
             OR other.score = ranked.score AND other.id COLLATE "C" <= wanted.id COLLATE "C")
     FROM found AS wanted LEFT JOIN ranked ON ranked.id = wanted.id WHERE wanted.id = ANY(%(ids)s)"""
+
+
+_TERMS: Final = """
+    SELECT (SELECT array_agg(term) FROM unnest(%(terms)s::text[]) AS term WHERE {tsv} @@ term::tsquery)
+    FROM {table} WHERE {chunk_id} = %(id)s"""
+
+
+@lru_cache(maxsize=64)
+def _terms_sql(table: Table) -> bytes:
+    return sql.SQL(_TERMS).format(**table.names("public")).as_bytes(None)
 
 
 @lru_cache(maxsize=64)
