@@ -17,6 +17,8 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import effective_config
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.database import Database
+from retrieval_lab.diagnosis.follow import Corpus, follow
+from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput, InputError, LabError
 from retrieval_lab.golden import load_golden
@@ -114,10 +116,11 @@ class Lab:
         `cancel`.
         """
         config = self._fitting(config)
-        return self._questions.ask(lambda conn: self._trace(conn, query, config))
+        return self._questions.ask(lambda conn: self._trace(conn, self._pipeline(conn, config), query, config))
 
-    def _trace(self, conn: Connection[Any], query: str | GoldenQuery, config: PipelineConfig) -> Trace:
-        pipeline = self._pipeline(conn, config)
+    def _trace(
+        self, conn: Connection[Any], pipeline: Pipeline, query: str | GoldenQuery, config: PipelineConfig
+    ) -> Trace:
         golden = query if isinstance(query, GoldenQuery) else None
         made = pipeline.run(golden.query if golden else str(query), explain=True)
         chunks = chunks_of(conn, [golden.doc_id], table=self._table) if golden else []
@@ -137,6 +140,30 @@ class Lab:
         return self._questions.ask(
             lambda conn: _beyond(self._pipeline(conn, config), made, [chunk_id]).get(chunk_id, {})
         )
+
+    def explain(
+        self, query: str | GoldenQuery | Trace, chunk_id: str | None = None, config: PipelineConfig | None = None
+    ) -> Journey:
+        """What happened to one passage at every stage of a question, and why it was lost.
+
+        The passage is the chunk named, or else, of a golden query, the chunk that holds its anchor: the best placed one
+        of several. A trace that was made already is not made again, and brings its configuration. Raises InputError
+        when no passage is named, when there is no such chunk and when a trace is given another configuration, and as
+        `trace` does.
+        """
+        if isinstance(query, Trace):
+            if config not in (None, query.config):
+                raise InputError("this trace was made with another configuration; give the question instead of it")
+            config = query.config
+        fitting = self._fitting(config)
+        return self._questions.ask(lambda conn: self._explain(conn, query, chunk_id, fitting))
+
+    def _explain(
+        self, conn: Connection[Any], query: str | GoldenQuery | Trace, chunk_id: str | None, config: PipelineConfig
+    ) -> Journey:
+        pipeline = self._pipeline(conn, config)
+        made = query if isinstance(query, Trace) else self._trace(conn, pipeline, query, config)
+        return follow(made, pipeline, Corpus(conn, self._table), chunk_id)
 
     def golden_query(self, query_id: str) -> GoldenQuery:
         """The golden query of this id.

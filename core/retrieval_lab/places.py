@@ -88,9 +88,10 @@ def _text_place(row: tuple[Any, ...] | None) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class TermMatches:
-    """Which terms of a query one chunk holds: `matched` and `absent` of those to find, `excluded` of those to leave out.
+    """Which terms of a query hit one chunk.
 
-    A term is a lexeme, or a phrase as PostgreSQL prints it.
+    `matched` and `absent` are those of the terms to find that it holds and lacks, `excluded` those of the terms to
+    leave out that it holds. Terms are as `lexemes.bare` shows them.
     """
 
     matched: tuple[str, ...] = ()
