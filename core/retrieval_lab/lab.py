@@ -19,6 +19,7 @@ from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.database import Database
 from retrieval_lab.diagnosis.follow import Corpus, follow
 from retrieval_lab.diagnosis.journey import Journey
+from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, parse_passage, parse_query
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput, InputError, LabError
 from retrieval_lab.golden import load_golden
@@ -29,6 +30,7 @@ from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.pipeline import Leg, Pipeline
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Surroundings, Traceable
+from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
 from retrieval_lab.store import CHUNKS, chunks_of, fetch, unknown_documents
@@ -164,6 +166,28 @@ class Lab:
         pipeline = self._pipeline(conn, config)
         made = query if isinstance(query, Trace) else self._trace(conn, pipeline, query, config)
         return follow(made, pipeline, Corpus(conn, self._table), chunk_id)
+
+    def parse_view(self, query: str, config: PipelineConfig | None = None) -> ParseView:
+        """What full-text search makes of a query, with the operators of the configuration's retriever of that kind.
+
+        Raises as `trace` does.
+        """
+        searches = [one for one in self._fitting(config).retrievers if isinstance(one, TextSearch)]
+        operators = next((one.operators for one in sorted(searches, key=lambda one: one.name != "text")), True)
+        text_config = self._table.text_config
+        return self._questions.ask(lambda conn: parse_query(conn, query, text_config, operators=operators))
+
+    def parse_passage(self, chunk_id: str) -> PassageView:
+        """What full-text search made of a passage when it was indexed.
+
+        Raises InputError when there is no such chunk, and as `trace` does.
+        """
+
+        def parsed(conn: Connection[Any]) -> PassageView:
+            text = self._table.indexed(Corpus(conn, self._table).chunk(chunk_id))
+            return parse_passage(conn, chunk_id, text, self._table.text_config)
+
+        return self._questions.ask(parsed)
 
     def golden_query(self, query_id: str) -> GoldenQuery:
         """The golden query of this id.

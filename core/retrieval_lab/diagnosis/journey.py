@@ -279,7 +279,9 @@ def _read_list(value: Any, place: str) -> OnList:
         index_rank = data.rank_or_none("index_rank")
         return OnVectorList(**common, scan=data.text_or_none("scan"), index_rank=index_rank, index_depth=depth)
     if common["kind"] == TextSearch.kind:
-        terms: dict[str, Any] = {key: data.each(key, as_text) for key in ("matched", "absent", "excluded", "stop_words")}
+        terms: dict[str, Any] = {
+            key: data.each(key, as_text) for key in ("matched", "absent", "excluded", "stop_words")
+        }
         return OnTextList(**common, **terms)
     return OnList(**common)
 
