@@ -141,7 +141,7 @@ def _displacement(found: Displacement, journey: Journey) -> Iterator[str]:
         return
     where = "of it " if journey.chunk is not None and found.stage == "reranked" else ""
     yield f"{len(found.above)} passages stand ahead {where}in the {found.stage} list; voted there by {_votes(found)}"
-    titles = ("rank", "passage", *_list_names(found), "shares")
+    titles = ("rank", "passage", *_list_names(found), "" if found.sentence is None else "shares")
     rows = [_above(one) for one in found.above[:_SHOWN_ABOVE]]
     yield from map(_detail, _table([titles, *rows], ">" + "<" + ">" * (len(titles) - 2)))
     if len(found.above) > _SHOWN_ABOVE:
