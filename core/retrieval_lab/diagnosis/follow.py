@@ -65,13 +65,16 @@ def follow(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk_id: str | Non
     Without a chunk_id it is that of the chunk with the golden query's anchor, the best placed one of several. Raises
     InputError when there is no such chunk, and when there is neither a chunk_id nor a golden query.
     """
-    if chunk_id is None and trace.golden is None:
-        raise InputError("name the passage to follow: a chunk_id, or a golden query instead of the question")
     wanted = chunk_id if chunk_id is not None else _best_placed(trace)
-    if wanted is None and trace.golden is not None:
+    if wanted is not None:
+        return _through_the_stages(trace, pipeline, corpus, corpus.chunk(wanted))
+    if trace.golden is not None:
         return _lost_at_chunking(trace, trace.golden, corpus)
-    chunk = corpus.chunk(wanted or "")
-    anchor = Anchor(trace.relevant, ()) if trace.golden and chunk.chunk_id in trace.relevant else None
+    raise InputError("name the passage to follow: a chunk_id, or a golden query instead of the question")
+
+
+def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Journey:
+    anchor = Anchor(trace.relevant, ()) if chunk.chunk_id in trace.relevant else None
     lists = {
         settings.name: _on_list(settings.kind, leg, trace, pipeline, corpus, chunk)
         for settings, leg in zip(trace.config.retrievers, pipeline.legs, strict=True)
@@ -184,7 +187,12 @@ def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Corp
         held = set(words(corpus.table.indexed(chunk)))
         stop_words = tuple(word for word in trace.parsed.stop_words if word in held)
         return OnTextList(
-            **common, matched=found.matched, absent=found.absent, excluded=found.excluded, stop_words=stop_words
+            **common,
+            matched=found.matched,
+            absent=found.absent,
+            apart=found.apart,
+            excluded=found.excluded,
+            stop_words=stop_words,
         )
     return OnList(**common)
 

@@ -66,11 +66,13 @@ class OnTextList(OnList):
     """`score` is ts_rank_cd. Of the query's terms `matched` and `absent` are those that the passage has and lacks.
 
     `excluded` are the exclusions that hit it, `stop_words` the words of the query that it holds and that search drops.
-    A term is a lexeme, or a phrase as PostgreSQL prints it.
+    A term is a lexeme, or a phrase as PostgreSQL prints it; `apart` are the lexemes of absent phrases that the passage
+    holds all the same, only not as the phrase wants them.
     """
 
     matched: tuple[str, ...]
     absent: tuple[str, ...]
+    apart: tuple[str, ...]
     excluded: tuple[str, ...]
     stop_words: tuple[str, ...]
 
@@ -280,7 +282,7 @@ def _read_list(value: Any, place: str) -> OnList:
         return OnVectorList(**common, scan=data.text_or_none("scan"), index_rank=index_rank, index_depth=depth)
     if common["kind"] == TextSearch.kind:
         terms: dict[str, Any] = {
-            key: data.each(key, as_text) for key in ("matched", "absent", "excluded", "stop_words")
+            key: data.each(key, as_text) for key in ("matched", "absent", "apart", "excluded", "stop_words")
         }
         return OnTextList(**common, **terms)
     return OnList(**common)

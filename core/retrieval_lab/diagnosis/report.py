@@ -95,6 +95,8 @@ def _terms(one: OnTextList) -> Iterator[str]:
     for name, found in (("matched", one.matched), ("absent", one.absent), ("excluded by", one.excluded)):
         if found:
             yield _detail(f"{name}: {', '.join(found)}")
+    if one.apart:
+        yield _detail(f"of the absent phrases it holds, but not as a phrase: {', '.join(one.apart)}")
     if one.stop_words:
         yield _detail(f"stop words that it holds, and search drops: {', '.join(one.stop_words)}")
 
@@ -139,8 +141,9 @@ def _displacement(found: Displacement, journey: Journey) -> Iterator[str]:
     if not found.above:
         yield f"nothing stands above it in the {found.stage} list"
         return
-    where = "of it " if journey.chunk is not None and found.stage == "reranked" else ""
-    yield f"{len(found.above)} passages stand ahead {where}in the {found.stage} list; voted there by {_votes(found)}"
+    many = "1 passage stands" if len(found.above) == 1 else f"{len(found.above)} passages stand"
+    where = "ahead of it " if found.stage == "reranked" or journey.in_prompt else ""
+    yield f"{many} {where}in the {found.stage} list; voted there by {_votes(found)}"
     titles = ("rank", "passage", *_list_names(found), "" if found.sentence is None else "shares")
     rows = [_above(one) for one in found.above[:_SHOWN_ABOVE]]
     yield from map(_detail, _table([titles, *rows], ">" + "<" + ">" * (len(titles) - 2)))

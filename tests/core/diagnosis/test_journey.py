@@ -477,6 +477,7 @@ def test_exclusions_phrases_and_stop_words_that_hit_are_named(small: Lab) -> Non
     assert phrase is not None
     assert (phrase.matched, phrase.absent) == ((), ("'serv' <-> 'loaf'", "'catch' <-> 'salmon'", "oven"))
     assert phrase.stop_words == ("it",)
+    assert phrase.apart == ("serv", "loaf", "catch", "salmon")  # "a" stands between the last two
 
 
 def test_a_zero_vector_has_a_reason_and_no_rank(small: Lab) -> None:
