@@ -510,6 +510,7 @@ def test_a_query_without_words_loses_everything_in_the_pool_or_finds_it_by_vecto
         "loaf " * 9_000,
         "'a''b' \\' loaf",
     ],
+    ids=lambda query: repr(query[:20]),
 )
 def test_hostile_text_is_text(small: Lab, query: str) -> None:
     journey = small.explain(query, "hostile#000")

@@ -173,6 +173,7 @@ def test_a_passage_that_is_not_there_is_bad_input(lab: Lab) -> None:
         "日本語のテスト 😀 -İstanbul",
         "!" * 3_000 + "(" * 3_000,
     ],
+    ids=lambda query: repr(query[:20]),
 )
 def test_hostile_queries_are_read_like_any_other(lab: Lab, query: str) -> None:
     view = lab.parse_view(query)
