@@ -274,9 +274,9 @@ async def test_questions_that_were_replaced_while_they_waited_are_never_asked(
     asked: list[str] = []
 
     class WatchedLab(SlowLab):
-        def _trace(self, conn: Any, query: str | GoldenQuery, config: PipelineConfig) -> Trace:
+        def _trace(self, conn: Any, pipeline: Any, query: str | GoldenQuery, config: PipelineConfig) -> Trace:
             asked.append(query if isinstance(query, str) else query.query)
-            return super()._trace(conn, query, config)
+            return super()._trace(conn, pipeline, query, config)
 
     app = ExplorerApp(small_corpus, open_lab=WatchedLab.open)
     async with app.run_test(size=WIDE) as pilot:
