@@ -71,7 +71,7 @@ async def test_every_widget_shows_it_as_text(hostile_corpus: Path, answered: Ans
         await pilot.pause()
         passages = []
         for _ in LINES:
-            passages.append(str(app.explore.query_one(Passage)._text))
+            passages.append(str(app.explore.query_one(Passage).text))
             await pilot.click(Passage, offset=(5, 2))
             await pilot.press("1")
             await pilot.pause()

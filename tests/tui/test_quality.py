@@ -18,11 +18,11 @@ from textual.content import Content
 from textual.geometry import Region
 from textual.keys import _character_to_key, key_to_character
 from textual.message_pump import MessagePump
+from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
-from textual.widgets._footer import FooterKey
 
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.actions import EXPLORE, GROUPS
@@ -30,6 +30,7 @@ from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.measures import MeasuresScreen
 from retrieval_lab_tui.screens.palette import Palette
 from retrieval_lab_tui.screens.settings import SettingsScreen
+from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.ranked_list import RankedList, Row
 from tests.tui.driving import NARROW, WIDE, Answered, WaitFor, ranked, shown, write
@@ -88,20 +89,18 @@ async def test_escape_backs_out_of_every_screen(
 async def test_the_footer_tells_the_truth(
     app: ExplorerApp, answered: Answered, golden: list[GoldenQuery], key: str
 ) -> None:
-    """Each key in it is bound on this screen to an action of the registry with that label, and all of it is seen."""
-    known = {(action.run, action.label) for group in GROUPS.values() for action in group if action.footer}
+    """Each key in it is bound on this screen to the action of that label, and all of it is seen."""
     async with app.run_test(size=NARROW) as pilot:
         await answered(pilot, golden[0].query)
         if key:
             await pilot.press(key)
             await pilot.pause()
-        screen = app.screen
-        shown_keys = list(screen.query(FooterKey))
-        assert shown_keys
-        for one in shown_keys:
-            bound = screen.active_bindings[one.key].binding
-            assert (bound.action, one.description) in known
-            assert one.region.right <= NARROW[0]
+        line = app.screen.query_one(KeyLine)
+        assert sum(one.cell_length for one in line.drawn_keys()) <= NARROW[0]
+        for action in line.actions:
+            first = action.keys.split(",")[0]
+            bound = app.screen.active_bindings[first].binding
+            assert (bound.description, bound.id) == (action.label, action.id) or first == "enter"
 
 
 async def test_help_names_every_action(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
@@ -146,8 +145,7 @@ async def test_no_control_is_cut_off(
         await answered(pilot, golden[0].query)
         screen = Region(0, 0, *size)
         for widget in visible(app.screen):
-            if not isinstance(widget, FooterKey) or size[0] >= NARROW[0]:
-                assert screen.contains_region(widget.region), widget
+            assert screen.contains_region(widget.region), widget
 
 
 async def test_a_narrow_screen_has_one_pane_tabs_query_fate_passage_and_footer(
@@ -157,7 +155,7 @@ async def test_a_narrow_screen_has_one_pane_tabs_query_fate_passage_and_footer(
         await answered(pilot, golden[0].query)
         panes = [stage for stage in app.explore.stages if ranked(app, stage).region.area]
         assert panes == ["final"]
-        for selector in ("#query", "#fate", "#tabs", "#passage", "Footer"):
+        for selector in ("#query", "#fate", "#tabs", "#passage", "KeyLine"):
             assert app.explore.query_one(selector).region.area > 0, selector
 
 
@@ -283,6 +281,15 @@ async def test_a_list_of_ten_thousand_draws_no_more_than_one_of_a_hundred() -> N
 # --- the mouse ------------------------------------------------------------------------------------------------------
 
 
+async def click_key(pilot: Pilot[None], label: str) -> None:
+    line = pilot.app.screen.query_one(KeyLine)
+    before = 0
+    for action, key in zip(line.actions, line.drawn_keys(), strict=True):
+        if action.label == label:
+            await pilot.click(line, offset=(before + key.cell_length // 2, 0))
+        before += key.cell_length
+
+
 async def test_tabs_fate_and_footer_can_be_clicked(
     app: ExplorerApp, answered: Answered, golden: list[GoldenQuery], wait_for: WaitFor
 ) -> None:
@@ -295,8 +302,7 @@ async def test_tabs_fate_and_footer_can_be_clicked(
         assert app.explore.chunk.chunk_id != "agent-loops#002"
         await pilot.click("#fate")
         await wait_for(pilot, lambda: app.explore.chunk is not None and app.explore.chunk.chunk_id == "agent-loops#002")
-        key = next(one for one in app.explore.query(FooterKey) if one.description == "Next")
-        await pilot.click(key)
+        await click_key(pilot, "Next")
         await answered(pilot, golden[1].query)
 
 
@@ -305,7 +311,7 @@ async def test_settings_can_be_changed_with_the_mouse(
 ) -> None:
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, golden[0].query)
-        await pilot.click(next(one for one in app.explore.query(FooterKey) if one.description == "Settings"))
+        await click_key(pilot, "Settings")
         await wait_for(pilot, lambda: isinstance(app.screen, SettingsScreen))
         await pilot.pause()
         top_k = Static, (24, 12)

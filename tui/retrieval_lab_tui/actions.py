@@ -92,8 +92,12 @@ LIST = (
 )
 
 PASSAGE = (
-    Action("scroll_up", "up,k", "Scroll up", "One line up", "scroll_up"),
-    Action("scroll_down", "down,j", "Scroll down", "One line down", "scroll_down"),
+    Action("scroll_up", "up,k", "Scroll up", "One line up", "scroll_lines(-1)"),
+    Action("scroll_down", "down,j", "Scroll down", "One line down", "scroll_lines(1)"),
+    Action("scroll_page_up", "pageup,ctrl+u", "Page up", "One page up", "scroll_pages(-1)"),
+    Action("scroll_page_down", "pagedown,ctrl+d,space", "Page down", "One page down", "scroll_pages(1)"),
+    Action("scroll_first", "home,g", "First", "First line", "scroll_edge(-1)"),
+    Action("scroll_last", "end,G", "Last", "Last line", "scroll_edge(1)"),
 )
 
 QUERY_LINE = (
@@ -166,6 +170,11 @@ def shown_keys(action: Action, keymap: Keymap) -> str:
     """The action's keys as a person reads them."""
     keys = keymap.get(action.id, action.keys).split(",")
     return ", ".join(format_key(key.strip()) for key in keys)
+
+
+def first_key(action: Action, keymap: Keymap) -> str:
+    """The first of the action's keys as a person reads it."""
+    return format_key(keymap.get(action.id, action.keys).split(",")[0].strip())
 
 
 def bindings(actions: Iterable[Action]) -> list[BindingType]:

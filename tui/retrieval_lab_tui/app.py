@@ -229,18 +229,23 @@ class ExplorerApp(Exporting):
 
     @on(MeasuringProgressed)
     def _measuring(self, event: MeasuringProgressed) -> None:
-        if isinstance(self.screen, MeasuresScreen):
-            self.screen.progress(event.done, event.total)
+        for screen in self._measures_screens():
+            screen.progress(event.done, event.total)
 
     @on(MeasuringEnded)
     def _measured(self, event: MeasuringEnded) -> None:
         if isinstance(event.error, Cancelled):
             return
         self.explore.measured(self.measuring.misses)
-        if isinstance(self.screen, MeasuresScreen):
-            self.screen.ended(event.error)
-        elif event.error is not None:
+        screens = self._measures_screens()
+        for screen in screens:
+            screen.ended(event.error)
+        if event.error is not None and not screens:
             self.say("The golden set was not measured", str(_known(event.error)), error=True)
+
+    def _measures_screens(self) -> list[MeasuresScreen]:
+        """The open one, if there is one; while the app ends there may be no screen at all."""
+        return [screen for screen in self.screen_stack if isinstance(screen, MeasuresScreen)] if self.is_running else []
 
     @on(MeasuresScreen.QueriesWanted)
     def _list_queries(self, event: MeasuresScreen.QueriesWanted) -> None:

@@ -11,10 +11,11 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Input, OptionList
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from retrieval_lab_tui.actions import CHOOSER, bindings
+from retrieval_lab_tui.actions import CHOOSER, Action, bindings
+from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _SHOWN = 500
 """More rows than this take longer to lay out than anybody reads; typing narrows them."""
@@ -25,6 +26,8 @@ class Chooser(ModalScreen[int | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(CHOOSER)
     PLACEHOLDER: ClassVar[str] = "Type to narrow"
+    MORE: ClassVar[tuple[Action, ...]] = ()
+    """What can be done beside choosing."""
 
     DEFAULT_CSS = """
     Chooser {
@@ -60,7 +63,7 @@ class Chooser(ModalScreen[int | None]):
         with Vertical():
             yield Input(placeholder=self.PLACEHOLDER)
             yield OptionList(markup=False)
-        yield Footer(show_command_palette=False)
+        yield KeyLine((*CHOOSER, *self.MORE))
 
     def on_mount(self) -> None:
         self.fill()

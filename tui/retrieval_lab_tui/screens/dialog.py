@@ -9,9 +9,10 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from retrieval_lab_tui.actions import DIALOG, bindings
+from retrieval_lab_tui.widgets.key_line import KeyLine
 
 
 class Dialog(ModalScreen[None]):
@@ -39,4 +40,4 @@ class Dialog(ModalScreen[None]):
         with VerticalScroll() as scroll:
             scroll.border_title = Content(self._title)
             yield Static(self._page)
-        yield Footer(show_command_palette=False)
+        yield KeyLine(DIALOG)

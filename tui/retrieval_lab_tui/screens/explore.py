@@ -13,7 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Footer, Input, Static
+from textual.widgets import ContentSwitcher, Input, Static
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.index import Progress
@@ -25,6 +25,7 @@ from retrieval_lab_tui.columns import Column, columns
 from retrieval_lab_tui.display import marked, one_line, safe
 from retrieval_lab_tui.moved import moved
 from retrieval_lab_tui.status import asking_place, header_line, notes_line, question_place, verdict_line
+from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.query_line import QueryLine
@@ -93,7 +94,7 @@ class ExploreScreen(Screen[None]):
                 yield Tabs(id="tabs")
                 yield Horizontal(id="lists")
                 yield Passage(id="passage")
-        yield Footer(show_command_palette=False)
+        yield KeyLine(EXPLORE)
 
     def on_mount(self) -> None:
         self._show_state()
@@ -325,7 +326,7 @@ class ExploreScreen(Screen[None]):
             else question_place(self._lab, self._question, self._misses)
         )
         line = header_line(self._lab, self._config, place, list(self._alerts()), self.size.width)
-        self.query_one("#header", Static).update(line)
+        self.query_one("#header", Static).update(line, layout=False)
 
     def _alerts(self) -> Iterator[str]:
         count = len(self.problems)
@@ -338,7 +339,9 @@ class ExploreScreen(Screen[None]):
     def _show_state(self) -> None:
         """Everything around the lists: header, verdict, notes, tabs. Lists that answer another question are dimmed."""
         self._show_header()
-        self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, self.size.width))
+        self.query_one("#fate", Static).update(
+            verdict_line(self._lab, self.answer, self._trouble, self.size.width), layout=False
+        )
         current = self.answer if self._is_answered else None
         moves = self.query_one("#moved", Static)
         moves.display = current is not None and current.before is not None

@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from retrieval_lab.evals.comparison import Comparison
 from retrieval_lab.evals.summary import Estimate
@@ -20,6 +20,7 @@ from retrieval_lab.lab import Lab
 from retrieval_lab_tui.actions import MEASURES, bindings
 from retrieval_lab_tui.display import one_line, safe
 from retrieval_lab_tui.measuring import Measured, Measuring
+from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _NAME_WIDTH = 18
 _GROUP_WIDTH = 46
@@ -66,7 +67,7 @@ class MeasuresScreen(Screen[None]):
         with VerticalScroll(can_focus=False):
             yield Static(id="groups")
             yield Static(id="against")
-        yield Footer(show_command_palette=False)
+        yield KeyLine(MEASURES)
 
     def on_mount(self) -> None:
         self._draw()

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from retrieval_lab.evals.runs import QueryRecord
 from retrieval_lab.types import GoldenQuery
-from retrieval_lab_tui.actions import PICKER, bindings
+from retrieval_lab_tui.actions import PICKER, Action, bindings
 from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.screens.chooser import Chooser
 
@@ -23,6 +23,7 @@ class Picker(Chooser):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(PICKER)
+    MORE: ClassVar[tuple[Action, ...]] = PICKER
     PLACEHOLDER: ClassVar[str] = "Type to narrow: id, kind, document, words of the question"
 
     def __init__(

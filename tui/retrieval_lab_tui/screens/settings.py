@@ -11,12 +11,13 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
 from retrieval_lab_tui.actions import SETTINGS, bindings
 from retrieval_lab_tui.live_settings import Setting, live_settings, stepped
+from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _VALUE_COLUMN = 20
 
@@ -59,7 +60,7 @@ class SettingsScreen(ModalScreen[None]):
         with VerticalScroll(can_focus=False) as panel:
             panel.border_title = Content("Settings")
             yield Static()
-        yield Footer(show_command_palette=False)
+        yield KeyLine(SETTINGS)
 
     def on_mount(self) -> None:
         self._draw()

@@ -47,7 +47,11 @@ class Row:
 class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows rows, keeps a cursor, and marks the row of the chunk that is under the cursor in another list."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"ranked-list--cursor", "ranked-list--linked"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "ranked-list--cursor",
+        "ranked-list--cursor-focused",
+        "ranked-list--linked",
+    }
     BINDINGS = bindings(LIST)
 
     DEFAULT_CSS = """
@@ -63,7 +67,7 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         &:focus { border: heavy $accent; border-title-color: $accent; }
         & > .ranked-list--linked { background: $foreground 8%; }
         & > .ranked-list--cursor { background: $foreground 8%; }
-        &:focus > .ranked-list--cursor { background: $accent 25%; }
+        & > .ranked-list--cursor-focused { background: $accent 25%; }
     }
     """
 
@@ -91,6 +95,7 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         self.title = title
         self.rows: tuple[Row, ...] = ()
         self._detail_width = 0
+        self._drawn: dict[tuple[object, ...], Strip] = {}
         self.empty_text = ""
         self.border_title = Content(title)
         self.border_subtitle = Content(subtitle)
@@ -98,6 +103,7 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
     def show(self, rows: tuple[Row, ...], total: int, empty_text: str, seconds: float | None = None) -> None:
         """Put in new rows, of `total` in all; the cursor goes to the first wanted row, else to the first."""
         self.rows = rows
+        self._drawn.clear()
         self._detail_width = max((len(row.detail) for row in rows), default=0)
         self.empty_text = empty_text
         count = f"{total}" if total == len(rows) else f"{len(rows)} of {total}"
@@ -180,13 +186,21 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
             )
             return Visual.to_strips(self, text, width, 1, style, pad=True)[0]
         row = self.rows[index]
+        name = self._style_name(index, row)
+        known = (index, line, width, self.row_lines, name, row.chunk_id == self.linked)
+        if known not in self._drawn:
+            style = self.get_visual_style(*([name] if name else []))
+            self._drawn[known] = Visual.to_strips(self, self._line(row, line, width), width, 1, style, pad=True)[0]
+        return self._drawn[known]
+
+    def _style_name(self, index: int, row: Row) -> str:
         if index == self.cursor and (self.has_focus or row.chunk_id == self.linked):
-            style = self.get_visual_style("ranked-list--cursor")
-        elif row.chunk_id == self.linked:
-            style = self.get_visual_style("ranked-list--linked")
-        else:
-            style = self.get_visual_style()
-        return Visual.to_strips(self, self._line(row, line, width), width, 1, style, pad=True)[0]
+            return "ranked-list--cursor-focused" if self.has_focus else "ranked-list--cursor"
+        return "ranked-list--linked" if row.chunk_id == self.linked else ""
+
+    def notify_style_update(self) -> None:
+        self._drawn.clear()  # another theme, or another frame
+        super().notify_style_update()
 
     def _line(self, row: Row, line: int, width: int) -> Content:
         if self.row_lines == 1:
