@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +24,11 @@ class Reranker(Protocol):
         """The best top_k of the chunks, ranks from 1, `ranks` empty."""
 
 
+def word_counts(text: str) -> Counter[str]:
+    """How often each word stands in the text."""
+    return Counter(words(text))
+
+
 class LexicalReranker:
     """BM25 with statistics of the candidates alone: needs no model, rewards rare words of the query.
 
@@ -31,17 +36,23 @@ class LexicalReranker:
     `ln(1 + (N - df + 0.5) / (df + 0.5))`, which is never negative.
     """
 
-    def __init__(self, k1: float = BM25_K1, b: float = BM25_B) -> None:
-        """Raises InputError when k1 is negative or b lies outside 0 to 1."""
+    def __init__(
+        self, k1: float = BM25_K1, b: float = BM25_B, *, count: Callable[[str], Counter[str]] = word_counts
+    ) -> None:
+        """`count` is `word_counts`, or a form of it that remembers texts. Raises InputError for k1 or b out of range.
+
+        k1 is 0 or more, b lies in 0 to 1.
+        """
         if k1 < 0 or not 0 <= b <= 1:
             raise InputError(f"BM25 k1 is {k1} and b is {b}; expected k1 of 0 or more and b from 0 to 1")
         self.k1 = k1
         self.b = b
+        self._count = count
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks by BM25, ties in the order given."""
         terms = list(dict.fromkeys(words(query)))
-        counts = [Counter(words(chunk.text)) for chunk in chunks]
+        counts = [self._count(chunk.text) for chunk in chunks]
         lengths = [count.total() for count in counts]
         average = sum(lengths) / len(lengths) if any(lengths) else 1.0
         found_in = {term: sum(term in count for count in counts) for term in terms}

@@ -58,6 +58,7 @@ LAYERS = [
         "yaml_nodes",
     },
     {
+        "assembly",
         "cluster",
         "config",
         "config_file",
