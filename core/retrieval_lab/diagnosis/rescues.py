@@ -152,10 +152,11 @@ def _try_index(
     base: PipelineConfig, other: Bench, question: _Question, search: Search, variant: Switch, steps: Steps
 ) -> None:
     steps.tell(_named(base, variant))
-    candidates = Candidates(other)
-    reached = Probe(candidates, _wanted_in(other, question), steps).reached(variant.config, question.text)
+    candidates, wanted = Candidates(other), _wanted_in(other, question)
+    reached = Probe(candidates, wanted, steps).reached(variant.config, question.text)
     if reached is None:
-        search.tried.append(Tried(setting=variant.setting, range=_named(base, variant), values=1))
+        reason = None if wanted else "no chunk of this index holds the anchor"
+        search.tried.append(Tried(setting=variant.setting, range=_named(base, variant), values=1, reason=reason))
         return
     search.found.append(
         rescued(
