@@ -189,7 +189,10 @@ class Search:
     def _keep_turned(self, dial: Dial, unit: int) -> None:
         value = dial.value(unit)
         config, reached = dial.config(value), self._at(dial, unit)
-        if config is not None and reached is not None:
+        if config is None or reached is None:
+            return
+        # All depths at once may come to what one of them did.
+        if not any(one.config == config for one in self.found):
             self._keep(Cost.VALUE, dial.setting, config, reached, step=step_between(dial.now, value))
 
     def _switch(self, switch: Switch) -> None:

@@ -77,7 +77,7 @@ def rescues(
         others = [one for one in lab.golden if one.query_id != question.query_id]
         search = Search(bench, question.text, question.wanted, others, steps)
         variants = index_variants(bench.config) if reindex and search.is_miss else []
-        steps.total = len(variants) + (search.steps if question.wanted else 0)
+        steps.total = len(variants) + (search.steps if search.is_miss and question.wanted else 0)
         if search.is_miss and question.wanted:
             search.run()
         elif search.is_miss:
