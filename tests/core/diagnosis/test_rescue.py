@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from retrieval_lab import Lab, PipelineConfig
 from retrieval_lab.database import Database, make_schema
@@ -84,6 +88,17 @@ def rerun(lab: Lab, found: Rescues, one: Rescue) -> int | None:
             made = other.trace(golden or found.query)
             wanted = made.relevant or found.wanted
     return next((row.rank for row in made.final if row.chunk_id in wanted), None)
+
+
+@pytest.fixture
+def own(database: Database) -> Iterator[Database]:
+    """A database in which no other test makes or drops anything meanwhile."""
+    name = f"lab_test_{uuid.uuid4().hex[:12]}"
+    with database.connect() as conn:
+        conn.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        with Database.open(make_conninfo(database.dsn, dbname=name)) as opened:
+            yield opened
+        conn.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def schema_names(database: Database) -> set[str]:
@@ -229,14 +244,14 @@ def test_the_weight_of_a_side_is_turned_to_the_next_hundredth(corpus: Callable[.
 # --- other indexes -------------------------------------------------------------------------------------------------
 
 
-def test_the_heading_before_the_text_is_the_only_rescue(corpus: Callable[..., Path], database: Database) -> None:
+def test_the_heading_before_the_text_is_the_only_rescue(corpus: Callable[..., Path], own: Database) -> None:
     paragraph, wanted = "x" * 99, "y" * 99
     folder = corpus({}, [("cherry", "tree", wanted)], {"tree": f"# Cherry\n\n{paragraph}\n\n{wanted}"})
     config = replace(PLAIN, retrievers=(TextSearch(n=3),), top_k=3, chunker=MarkdownChunker(max_chars=100))
-    with Lab.open(folder, config) as lab:
-        before = schema_names(database)
+    with Lab.open(folder, config, own.dsn) as lab:
+        before = schema_names(own)
         found = rescues(lab, lab.golden[0], reindex=True)
-        assert schema_names(database) == before
+        assert schema_names(own) == before
         without_hints = [one for one in found.rescues if one.cost is not Cost.HINT]
         assert [(one.cost, one.setting) for one in without_hints] == [(Cost.INDEX, "contextual_headers")]
         assert rerun(lab, found, without_hints[0]) == without_hints[0].after
@@ -294,10 +309,10 @@ def test_an_index_by_a_model_is_made_only_when_asked_for(corpus: Callable[..., P
 
 
 @pytest.mark.parametrize("moment", ["indexing 0 of", "indexing 1 of", "chunker.overlap"])
-def test_nothing_stays_after_a_cancel_or_an_error(moment: str, corpus: Callable[..., Path], database: Database) -> None:
+def test_nothing_stays_after_a_cancel_or_an_error(moment: str, corpus: Callable[..., Path], own: Database) -> None:
     folder = corpus({"a": "apple", "b": "cherry"}, [("apple", "b", "cherry")])
-    with Lab.open(folder, PLAIN) as lab:
-        before = schema_names(database)
+    with Lab.open(folder, PLAIN, own.dsn) as lab:
+        before = schema_names(own)
         heard: list[str] = []
 
         def cancelled() -> bool:
@@ -305,7 +320,7 @@ def test_nothing_stays_after_a_cancel_or_an_error(moment: str, corpus: Callable[
 
         with pytest.raises(Cancelled):
             rescues(lab, lab.golden[0], reindex=True, progress=lambda *one: heard.append(one[2]), cancelled=cancelled)
-        assert schema_names(database) == before
+        assert schema_names(own) == before
 
         def failing(_done: int, _total: int, what: str) -> None:
             if moment in what:
@@ -313,7 +328,7 @@ def test_nothing_stays_after_a_cancel_or_an_error(moment: str, corpus: Callable[
 
         with pytest.raises(ZeroDivisionError):
             rescues(lab, lab.golden[0], reindex=True, progress=failing)
-        assert schema_names(database) == before
+        assert schema_names(own) == before
         assert lab.trace("apple").final
 
 
@@ -327,31 +342,46 @@ def die(done, total, what):
     if "indexing 1 of" in what:
         os.kill(os.getpid(), signal.SIGKILL)
 
-with Lab.open(sys.argv[1], PLAIN) as lab:
+with Lab.open(sys.argv[1], PLAIN, sys.argv[2]) as lab:
     rescues(lab, lab.golden[0], reindex=True, progress=die)
 """
 
 
-def test_what_a_killed_process_left_is_dropped_by_the_next(corpus: Callable[..., Path], database: Database) -> None:
+def test_what_a_killed_process_left_is_dropped_by_the_next(corpus: Callable[..., Path], own: Database) -> None:
     folder = corpus({"a": "apple", "b": "cherry"}, [("plum", "b", "cherry")])
-    with Lab.open(folder, PLAIN) as lab:
-        before = schema_names(database)
+    with Lab.open(folder, PLAIN, own.dsn) as lab:
+        before = schema_names(own)
         path = os.pathsep.join([str(Path.cwd()), *sys.path])
         done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(folder)],
+            [sys.executable, "-c", KILLED, str(folder), own.dsn],
             env={**os.environ, "PYTHONPATH": path},
             capture_output=True,
             timeout=60,
         )
         assert done.returncode == -9, done.stderr
-        left = schema_names(database) - before
+        left = schema_names(own) - before
         assert [name.startswith("lab_rescue_") for name in left] == [True]
+        wait_for_the_end_of_others(own)
         rescues(lab, lab.golden[0], reindex=True)
-        assert schema_names(database) == before
+        assert schema_names(own) == before
 
 
-def test_the_index_of_another_process_at_work_is_left_alone(database: Database) -> None:
-    with database.connect() as owner, database.connect() as conn:
+def wait_for_the_end_of_others(own: Database) -> None:
+    """The server notices only after a moment that a client died in the middle of a statement."""
+    with own.connect() as conn:
+        for _ in range(200):
+            row = conn.execute(
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
+                " (SELECT oid FROM pg_database WHERE datname = current_database())"
+            ).fetchone()
+            if row == (0,):
+                return
+            time.sleep(0.05)
+    pytest.fail("the killed process still holds its lock")
+
+
+def test_the_index_of_another_process_at_work_is_left_alone(own: Database) -> None:
+    with own.connect() as owner, own.connect() as conn:
         for name in ("lab_rescue_test_alive", "lab_rescue_test_dead"):
             make_schema(owner, name, "a test")
         owner.execute("SELECT pg_advisory_lock(%s)", (lock_key("owner of lab_rescue_test_alive"),))
@@ -360,15 +390,15 @@ def test_the_index_of_another_process_at_work_is_left_alone(database: Database) 
         assert drop_abandoned(conn) == ["lab_rescue_test_alive"]
 
 
-def test_an_index_that_is_kept_already_is_used_and_stays(corpus: Callable[..., Path], database: Database) -> None:
+def test_an_index_that_is_kept_already_is_used_and_stays(corpus: Callable[..., Path], own: Database) -> None:
     folder = corpus({"a": "apple", "b": "cherry"}, [("apple", "b", "cherry")])
     headers = replace(PLAIN, contextual_headers=True)
-    with Lab.open(folder, headers) as kept, Lab.open(folder, PLAIN) as lab:
-        before = schema_names(database)
+    with Lab.open(folder, headers, own.dsn) as kept, Lab.open(folder, PLAIN, own.dsn) as lab:
+        before = schema_names(own)
         with temporary_index(lab.connect, folder, headers.indexing, lab.embedder) as (_, table):
             assert table.schema == kept.schema
-            assert schema_names(database) == before
-        assert schema_names(database) == before
+            assert schema_names(own) == before
+        assert schema_names(own) == before
         assert kept.trace("apple").final
 
 
