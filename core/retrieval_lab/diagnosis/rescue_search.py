@@ -173,7 +173,7 @@ class Search:
     def _turn(self, dial: Dial) -> None:
         failed, values = dial.first - dial.sign, 0
         for unit in dial.rungs():
-            values += 1
+            values += dial.config(dial.value(unit)) is not None
             if self._at(dial, unit) is not None:
                 between = range(failed + dial.sign, unit, dial.sign)
                 self._keep_turned(dial, next((one for one in between if self._at(dial, one)), unit))

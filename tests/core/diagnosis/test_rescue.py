@@ -18,6 +18,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from retrieval_lab import Lab, PipelineConfig
+from retrieval_lab.assembly import Bench, assembled
 from retrieval_lab.database import Database, make_schema
 from retrieval_lab.diagnosis.rescue import Cost, Rescue, Rescues, step_between
 from retrieval_lab.diagnosis.rescue_effect import Effect
@@ -25,14 +26,16 @@ from retrieval_lab.diagnosis.rescue_grid import Dial, dials, index_variants, swi
 from retrieval_lab.diagnosis.rescue_index import drop_abandoned, temporary_index
 from retrieval_lab.diagnosis.rescue_terms import terms, without_a_term
 from retrieval_lab.diagnosis.rescues import rescues
+from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.evals.resampling import paired_bootstrap_interval
 from retrieval_lab.index import lock_key
 from retrieval_lab.metrics import QueryResult
+from retrieval_lab.retrievers.base import Surroundings
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import MarkdownChunker, ModelEmbedding, NoReranker, RrfFusion
-from retrieval_lab.types import GoldenQuery
+from retrieval_lab.types import GoldenQuery, Ranked
 
 PLAIN = PipelineConfig(retrievers=(TextSearch(n=2),), reranker=NoReranker(), mmr_lambda=None, top_k=1)
 """Full text alone, and nothing after it; rows that match equally well are ordered by their ids."""
@@ -493,6 +496,30 @@ def test_lists_of_an_index_scan_are_asked_for_at_each_depth(lab: Lab) -> None:
         assert [rerun(lab, found, one) for one in found.rescues] == [one.after for one in found.rescues]
         checked += sum(one.setting == "retrievers.vector.n" for one in found.rescues)
     assert checked
+
+
+def test_lists_that_may_be_cut_begin_with_the_shallower_ones(lab: Lab) -> None:
+    def lists(bench: Bench) -> None:
+        on = Surroundings(bench.conn, QueryVectors(bench.embedder), bench.table)
+        for settings in (VectorSearch(), TextSearch()):
+            assert settings.extends
+            retriever = settings.build(on)
+            for golden in lab.golden[::8]:
+                deep = retriever.search(golden.query, 1000)
+                assert [retriever.search(golden.query, n) for n in (1, 7, 50, 300)] == [
+                    deep[:n] for n in (1, 7, 50, 300)
+                ]
+
+    lab.work(lists)
+    assert not VectorSearch(scan="hnsw").extends
+
+
+def test_fusion_alone_gives_the_fused_list_of_the_whole_run(lab: Lab) -> None:
+    def fused(bench: Bench) -> list[Ranked]:
+        on = Surroundings(bench.conn, QueryVectors(bench.embedder), bench.table)
+        return assembled(bench.config, on, bench.reranker(bench.config.reranker)).fused("who painted the inn sign?")
+
+    assert tuple(lab.work(fused)) == lab.trace("who painted the inn sign?").fused
 
 
 def test_a_search_can_be_cancelled_between_any_two_runs(lab: Lab) -> None:
