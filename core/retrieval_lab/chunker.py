@@ -6,7 +6,7 @@ the last `overlap` blocks of the one before where they leave room for something 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from retrieval_lab.corpus import load_documents
@@ -49,6 +49,11 @@ def chunk(doc: Document, *, max_chars: int = MAX_CHARS, overlap: int = OVERLAP) 
             chunk_id = f"{doc.doc_id}#{len(chunks):03d}"
             chunks.append(Chunk(chunk_id, doc.doc_id, section.heading_path, start, end, doc.text[start:end]))
     return chunks
+
+
+def crossed(chunks: Iterable[Chunk], start: int, end: int) -> list[Chunk]:
+    """Those of a document's chunks that hold a part of its characters from `start` up to `end`, in their order."""
+    return [chunk for chunk in chunks if chunk.start_char < end and chunk.end_char > start]
 
 
 def _pack(blocks: tuple[_Block, ...], max_chars: int, overlap: int) -> Iterator[tuple[int, int]]:

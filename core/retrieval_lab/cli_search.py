@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from retrieval_lab.cli_explain import explained, print_explained
 from retrieval_lab.cli_options import (
     ConfigOption,
     CorpusOption,
@@ -73,6 +74,9 @@ def trace(
     chunk: Annotated[
         str | None, typer.Option("--chunk", metavar="ID", help="Say where this chunk stands at every stage.")
     ] = None,
+    parse: Annotated[
+        bool, typer.Option("--parse", help="Show how full-text search read the question, token by token.")
+    ] = False,
     corpus: CorpusOption = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -82,7 +86,8 @@ def trace(
     """Follow a question through every stage: how it was read, each list, fusion, reranking, the final list.
 
     Of a golden query, or with --chunk, also where the wanted passage stands, counted over the whole corpus beyond the
-    end of a list. With --json: the whole trace.
+    end of a list, and its journey: the stage that lost it, and what stands in its place. With --json: the whole trace,
+    with the journey under its name.
 
     Example: [bold]retrieval-lab trace --golden q08[/bold]
     """
@@ -93,10 +98,14 @@ def trace(
         if chunk is not None and chunk not in lab.chunks([chunk]):
             raise InputError(f"no chunk {chunk!r} in this corpus; ids look like {next(iter(made.chunks), 'name#000')}")
         places = {one: made.ranks_of(one) for one in ([chunk] if chunk else made.relevant)}
+        journey = lab.explain(made, chunk) if chunk is not None or made.golden else None
+        view = lab.parse_view(made.query, made.config) if parse or made.parsed.excluded else None
         if as_json:
-            print_json({**made.to_dict(), "places": _places(places)} if places else made.to_dict())
+            found = {"places": _places(places)} if places else {}
+            print_json({**made.to_dict(), **found, **explained(journey, view if parse else None)})
         else:
             _print_trace(made, places)
+            print_explained(journey, view, parse)
 
 
 # --- the final list ------------------------------------------------------------------------------------------------

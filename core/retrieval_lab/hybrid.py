@@ -161,7 +161,9 @@ def rrf(lists: Sequence[Sequence[Hit]], k: float = RRF_K, weights: Sequence[floa
             row[position] = hit.rank if best is None else min(best, hit.rank)
     scored = []
     for chunk_id, row in ranks.items():
-        parts = [weight / (k + rank) for weight, rank in zip(weights, row, strict=True) if weight and rank is not None]
+        parts = [
+            rrf_part(weight, k, rank) for weight, rank in zip(weights, row, strict=True) if weight and rank is not None
+        ]
         if parts:
             # fsum is exact before its one rounding, so the order of the lists cannot break a tie.
             scored.append((-math.fsum(parts), chunk_id))
@@ -169,6 +171,11 @@ def rrf(lists: Sequence[Sequence[Hit]], k: float = RRF_K, weights: Sequence[floa
         Ranked(chunk_id, -score, rank, tuple(ranks[chunk_id]))
         for rank, (score, chunk_id) in enumerate(sorted(scored), start=1)
     ]
+
+
+def rrf_part(weight: float, k: float, rank: int) -> float:
+    """What one list adds to the fused score of the chunk that it holds at this rank."""
+    return weight / (k + rank)
 
 
 def _weights(weights: Sequence[float] | None, lists: int) -> Sequence[float]:

@@ -18,6 +18,9 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, effective_config, save_config
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
 from retrieval_lab.database import Database
+from retrieval_lab.diagnosis.follow import Corpus, follow
+from retrieval_lab.diagnosis.journey import Journey
+from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, parse_passage, parse_query
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import Cancelled, EnvironmentMissing, Fault, FaultyInput, InputError
 from retrieval_lab.golden import load_golden
@@ -28,6 +31,7 @@ from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Surroundings, Traceable
+from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
 from retrieval_lab.store import CHUNKS, chunks_of, fetch
@@ -130,10 +134,13 @@ class Lab:
         query of itself, as it does after its statement_timeout.
         """
         config = self._fitting(config)
-        return self._questions.ask(lambda conn: self._trace(conn, query, config), cancelled)
+        return self._questions.ask(
+            lambda conn: self._trace(conn, self._pipeline(conn, config), query, config), cancelled
+        )
 
-    def _trace(self, conn: Connection[Any], query: str | GoldenQuery, config: PipelineConfig) -> Trace:
-        pipeline = self._pipeline(conn, config)
+    def _trace(
+        self, conn: Connection[Any], pipeline: Pipeline, query: str | GoldenQuery, config: PipelineConfig
+    ) -> Trace:
         golden = query if isinstance(query, GoldenQuery) else None
         made = pipeline.run(
             golden.query if golden else str(query), explain=True, cancelled=lambda: self._questions.stopping
@@ -175,6 +182,52 @@ class Lab:
     def source(self, chunk: Chunk) -> tuple[Path, int]:
         """The file of a chunk and the line at which it begins, from 1. Raises InputError when the file is gone."""
         return place_in_file(self.corpus, chunk.doc_id, chunk.start_char)
+
+    def explain(
+        self, query: str | GoldenQuery | Trace, chunk_id: str | None = None, config: PipelineConfig | None = None
+    ) -> Journey:
+        """What happened to one passage at every stage of a question, and why it was lost.
+
+        The passage is the chunk named, or else, of a golden query, the chunk that holds its anchor: the best placed one
+        of several. A trace that was made already is not made again, and brings its configuration. Raises InputError
+        when no passage is named, when there is no such chunk and when a trace is given another configuration, and as
+        `trace` does.
+        """
+        if isinstance(query, Trace):
+            if config not in (None, query.config):
+                raise InputError("this trace was made with another configuration; give the question instead of it")
+            config = query.config
+        fitting = self._fitting(config)
+        return self._questions.ask(lambda conn: self._explain(conn, query, chunk_id, fitting))
+
+    def _explain(
+        self, conn: Connection[Any], query: str | GoldenQuery | Trace, chunk_id: str | None, config: PipelineConfig
+    ) -> Journey:
+        pipeline = self._pipeline(conn, config)
+        made = query if isinstance(query, Trace) else self._trace(conn, pipeline, query, config)
+        return follow(made, pipeline, Corpus(conn, self._table), chunk_id)
+
+    def parse_view(self, query: str, config: PipelineConfig | None = None) -> ParseView:
+        """What full-text search makes of a query, with the operators of the configuration's retriever of that kind.
+
+        Raises as `trace` does.
+        """
+        searches = [one for one in self._fitting(config).retrievers if isinstance(one, TextSearch)]
+        operators = next((one.operators for one in sorted(searches, key=lambda one: one.name != "text")), True)
+        text_config = self._table.text_config
+        return self._questions.ask(lambda conn: parse_query(conn, query, text_config, operators=operators))
+
+    def parse_passage(self, chunk_id: str) -> PassageView:
+        """What full-text search made of a passage when it was indexed.
+
+        Raises InputError when there is no such chunk, and as `trace` does.
+        """
+
+        def parsed(conn: Connection[Any]) -> PassageView:
+            text = self._table.indexed(Corpus(conn, self._table).chunk(chunk_id))
+            return parse_passage(conn, chunk_id, text, self._table.text_config)
+
+        return self._questions.ask(parsed)
 
     def golden_query(self, query_id: str) -> GoldenQuery:
         """The golden query of this id.

@@ -17,8 +17,19 @@ _ESCAPED = re.compile(r"''|\\(.)", re.DOTALL)
 
 def query_lexemes(parsed: TextQuery) -> frozenset[str]:
     """The lexemes of all positive terms, those inside phrases too."""
-    found = (match[1] for term in parsed.positive for match in _LEXEME.finditer(term))
-    return frozenset(_ESCAPED.sub(lambda match: match[1] or "'", lexeme) for lexeme in found)
+    return frozenset(lexeme for term in parsed.positive for lexeme in lexemes_of(term))
+
+
+def lexemes_of(term: str) -> list[str]:
+    """The lexemes of a term in tsquery text form, as they are stored: without quotes and escapes."""
+    return [_ESCAPED.sub(lambda match: match[1] or "'", match[1]) for match in _LEXEME.finditer(term)]
+
+
+def bare(term: str) -> str:
+    """A term for reading: a single lexeme as it is stored, a phrase as PostgreSQL prints it without parentheses."""
+    if term.startswith("'") and (lexemes := lexemes_of(term)) and len(lexemes) == 1:
+        return lexemes[0]
+    return term.removeprefix("( ").removesuffix(" )")
 
 
 class Lexemes:

@@ -7,7 +7,7 @@ Summaries", SIGIR 1998.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,66 @@ def mmr(
         raise InputError(f"{top_k} results were asked for; expected 0 or more")
     if not candidates:
         return []
-    vectors = _unit_rows(_aligned(candidates, embeddings))
-    relevance = _relevance(candidates, vectors, _unit_rows(np.asarray(query_vec, dtype=np.float64)[None])[0])
+    relevance, vectors = _measured(query_vec, candidates, embeddings)
     return [
         replace(candidates[row], rank=rank) for rank, row in enumerate(_picks(relevance, vectors, lam, top_k), start=1)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """How MMR saw one candidate: `value` is `lam * relevance - penalty`, and the highest value is picked next.
+
+    `rank` is when it is picked if picking goes on through all candidates. `penalty` is `(1 - lam) * cosine`, where
+    `cosine` is the highest one to what was picked before, at most the first top_k, and `because` the chunk_id of that
+    pick, the earliest of equals; 0 and None for the first pick.
+    """
+
+    rank: int
+    relevance: float
+    penalty: float
+    value: float
+    because: str | None
+    cosine: float
+
+
+def mmr_pick(
+    query_vec: NDArray[Any],
+    candidates: Sequence[Ranked],
+    embeddings: Embeddings,
+    row: int,
+    *,
+    lam: float = MMR_LAMBDA,
+    top_k: int,
+) -> Pick:
+    """How `mmr` comes to pick, or not to pick, `candidates[row]`. Raises InputError as it does."""
+    relevance, vectors = _measured(query_vec, candidates, embeddings)
+    picks = _picks(relevance, vectors, lam, len(candidates))
+    rank = picks.index(row) + 1
+    before = picks[: min(rank - 1, top_k)]
+    cosines = _cosines(vectors[before], vectors[row])
+    because = int(np.argmax(cosines)) if before else None
+    cosine = 0.0 if because is None else float(cosines[because])
+    return Pick(
+        rank=rank,
+        relevance=float(relevance[row]),
+        penalty=(1 - lam) * cosine,
+        value=float(_values(relevance[row], cosine, lam)),
+        because=None if because is None else candidates[before[because]].chunk_id,
+        cosine=cosine,
+    )
+
+
+def _measured(
+    query_vec: NDArray[Any], candidates: Sequence[Ranked], embeddings: Embeddings
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The relevance of each candidate, shape (n,), and their unit vectors, shape (n, dims)."""
+    vectors = _unit_rows(_aligned(candidates, embeddings))
+    return _relevance(candidates, vectors, _unit_rows(np.asarray(query_vec, dtype=np.float64)[None])[0]), vectors
+
+
+def _values(relevance: Any, redundancy: Any, lam: float) -> Any:
+    return lam * relevance - (1 - lam) * redundancy
 
 
 def _picks(relevance: NDArray[np.float64], vectors: NDArray[np.float64], lam: float, top_k: int) -> list[int]:
@@ -58,7 +113,7 @@ def _picks(relevance: NDArray[np.float64], vectors: NDArray[np.float64], lam: fl
     redundancy = np.zeros(len(relevance))
     open_rows = np.ones(len(relevance), dtype=bool)
     while len(picked) < min(top_k, len(relevance)):
-        value = np.where(open_rows, lam * relevance - (1 - lam) * redundancy, -np.inf)
+        value = np.where(open_rows, _values(relevance, redundancy, lam), -np.inf)
         row = int(np.argmax(value))  # the first of equal values, that is, the earlier candidate
         cosines = _cosines(vectors, vectors[row])
         redundancy = np.maximum(redundancy, cosines) if picked else cosines

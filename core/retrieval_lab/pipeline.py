@@ -13,7 +13,7 @@ import numpy as np
 from retrieval_lab.embed import QueryVectors, Vectors
 from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.hybrid import RRF_K, rrf
-from retrieval_lab.mmr import mmr
+from retrieval_lab.mmr import Pick, mmr, mmr_pick
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Found, Retriever, Traceable
 from retrieval_lab.types import EVERYTHING, Chunk, Filter, Hit, Ranked, Search, Stages, TextQuery
@@ -102,11 +102,27 @@ class Pipeline:
     def _diversified(self, query: str, reranked: Sequence[Ranked], stored: Stored) -> Sequence[Ranked]:
         if self.mmr_lambda is None:
             return reranked[: self.top_k]
-        vectors = {chunk_id: vector for chunk_id, (_, vector) in stored.items()}
-        query_vector = self.vectors.of(query)
-        if query_vector is None:
-            query_vector = np.zeros(self.vectors.dims, dtype=np.float32)
-        return mmr(query_vector, reranked, vectors, lam=self.mmr_lambda, top_k=self.top_k)
+        return mmr(self._compared(query), reranked, _vectors(stored), lam=self.mmr_lambda, top_k=self.top_k)
+
+    def pick(self, query: str, reranked: Sequence[Ranked], chunk_id: str) -> Pick | None:
+        """How MMR saw a chunk of the reranked pool; None in a pipeline without MMR, or when the pool lacks it.
+
+        Raises InputError when the index no longer holds the pool.
+        """
+        row = next((place for place, one in enumerate(reranked) if one.chunk_id == chunk_id), None)
+        if row is None or self.mmr_lambda is None:
+            return None
+        vectors = _vectors(self.fetch([one.chunk_id for one in reranked]))
+        return mmr_pick(self._compared(query), reranked, vectors, row, lam=self.mmr_lambda, top_k=self.top_k)
+
+    def _compared(self, query: str) -> Vectors:
+        """What MMR compares with when all scores are equal."""
+        vector = self.vectors.of(query)
+        return np.zeros(self.vectors.dims, dtype=np.float32) if vector is None else vector
+
+
+def _vectors(stored: Stored) -> dict[str, Vectors]:
+    return {chunk_id: vector for chunk_id, (_, vector) in stored.items()}
 
 
 def _find(leg: Leg, query: str, filter: Filter, explain: bool) -> Found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, LiteralString
 
@@ -10,6 +11,7 @@ from psycopg import Connection, sql
 
 from retrieval_lab.embed import Vectors
 from retrieval_lab.extension import extension_schema
+from retrieval_lab.lexemes import bare, lexemes_of
 from retrieval_lab.statements import execute
 from retrieval_lab.store import CHUNKS, Table, vector_literal
 from retrieval_lab.text import storable
@@ -84,6 +86,36 @@ def _text_place(row: tuple[Any, ...] | None) -> Place:
     return Place(int(rank), float(score)) if matches else Place(None, reason=NO_WORD_IN_COMMON)
 
 
+@dataclass(frozen=True, slots=True)
+class TermMatches:
+    """Which terms of a query hit one chunk.
+
+    `matched` and `absent` are those of the terms to find that it holds and lacks, `excluded` those of the terms to
+    leave out that it holds. Terms are as `lexemes.bare` shows them. `apart` are the lexemes of absent phrases that it
+    holds all the same, only not as the phrase wants them.
+    """
+
+    matched: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+
+
+def text_terms(conn: Connection[Any], parsed: TextQuery, chunk_id: str, *, table: Table = CHUNKS) -> TermMatches:
+    """The terms of the query that hit the chunk and those that do not; nothing hits a chunk that is not there."""
+    in_phrases = [lexeme for phrase in parsed.phrases for lexeme in lexemes_of(phrase)]
+    parameters = {"id": chunk_id, "terms": [*parsed.positive, *parsed.excluded], "lexemes": in_phrases}
+    found = execute(conn, _terms_sql(table), parameters).fetchone() if storable([chunk_id]) else None
+    hit, held = (set(found[0]), set(found[1])) if found else (set(), set())
+    missed = [phrase for phrase in parsed.phrases if phrase not in hit]
+    return TermMatches(
+        matched=tuple(bare(term) for term in parsed.positive if term in hit),
+        absent=tuple(bare(term) for term in parsed.positive if term not in hit),
+        excluded=tuple(bare(term) for term in parsed.excluded if term in hit),
+        apart=tuple(dict.fromkeys(one for phrase in missed for one in lexemes_of(phrase) if one in held)),
+    )
+
+
 def _which(chunk_ids: Sequence[str], filter: Filter) -> dict[str, object]:
     return {"ids": storable(chunk_ids), "filtered": bool(filter.doc_ids), "doc_ids": storable(filter.doc_ids)}
 
@@ -119,6 +151,17 @@ _TEXT: Final = """
         WHERE other.score > ranked.score
             OR other.score = ranked.score AND other.id COLLATE "C" <= wanted.id COLLATE "C")
     FROM found AS wanted LEFT JOIN ranked ON ranked.id = wanted.id WHERE wanted.id = ANY(%(ids)s)"""
+
+
+_TERMS: Final = """
+    SELECT ARRAY(SELECT term FROM unnest(%(terms)s::text[]) AS term WHERE {tsv} @@ term::tsquery),
+        ARRAY(SELECT unnest(%(lexemes)s::text[]) INTERSECT SELECT unnest(tsvector_to_array({tsv})))
+    FROM {table} WHERE {chunk_id} = %(id)s"""
+
+
+@lru_cache(maxsize=64)
+def _terms_sql(table: Table) -> bytes:
+    return sql.SQL(_TERMS).format(**table.names("public")).as_bytes(None)
 
 
 @lru_cache(maxsize=64)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.models import load_model, model_cache_dir
@@ -22,6 +23,31 @@ class Reranker(Protocol):
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks, ranks from 1, `ranks` empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class TermScore:
+    """What one word of the query adds to the BM25 score of one chunk.
+
+    `tf` is how often the chunk holds it, `df` how many of the candidates do. `length_factor` is `1 - b + b * L / avg`:
+    above 1 the chunk is longer than the average candidate, which lowers what a word counts for. `contribution` is
+    `idf * tf * (k1 + 1) / (tf + k1 * length_factor)`; those of all terms sum to the score.
+    """
+
+    term: str
+    tf: int
+    df: int
+    idf: float
+    length_factor: float
+    contribution: float
+
+
+@runtime_checkable
+class TermwiseReranker(Protocol):
+    """A reranker whose score is a sum over the words of the query."""
+
+    def terms(self, query: str, chunks: Sequence[Chunk], row: int) -> list[TermScore]:
+        """The parts of the score that `rerank` gives to `chunks[row]`, one for each distinct word of the query."""
 
 
 def word_counts(text: str) -> Counter[str]:
@@ -51,18 +77,48 @@ class LexicalReranker:
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks by BM25, ties in the order given."""
-        terms = list(dict.fromkeys(words(query)))
-        counts = [self._count(chunk.text) for chunk in chunks]
-        lengths = [count.total() for count in counts]
-        average = sum(lengths) / len(lengths) if any(lengths) else 1.0
-        found_in = {term: sum(term in count for count in counts) for term in terms}
-        idf = {term: math.log(1 + (len(chunks) - df + 0.5) / (df + 0.5)) for term, df in found_in.items()}
+        counted = _counted(query, chunks, self._count)
         scores = []  # fsum, so that chunks with equal terms of the sum tie, in whatever order the terms come
-        for count, length in zip(counts, lengths, strict=True):
-            norm = self.k1 * (1 - self.b + self.b * length / average)
-            held = ((idf[term], count[term]) for term in terms if term in count)
-            scores.append(math.fsum(weight * tf * (self.k1 + 1) / (tf + norm) for weight, tf in held))
+        for count, length in zip(counted.counts, counted.lengths, strict=True):
+            factor = self._length_factor(length, counted.average)
+            held = ((counted.idf[term], count[term]) for term in counted.idf if term in count)
+            scores.append(math.fsum(self._contribution(idf, tf, factor) for idf, tf in held))
         return _ranked(chunks, scores, top_k)
+
+    def terms(self, query: str, chunks: Sequence[Chunk], row: int) -> list[TermScore]:
+        """The parts of the score of `chunks[row]`, in the order of the query; a word that it lacks adds 0."""
+        counted = _counted(query, chunks, self._count)
+        count, factor = counted.counts[row], self._length_factor(counted.lengths[row], counted.average)
+        return [
+            TermScore(term, count[term], counted.df[term], idf, factor, self._contribution(idf, count[term], factor))
+            for term, idf in counted.idf.items()
+        ]
+
+    def _length_factor(self, length: int, average: float) -> float:
+        return 1 - self.b + self.b * length / average
+
+    def _contribution(self, idf: float, tf: int, length_factor: float) -> float:
+        return idf * tf * (self.k1 + 1) / (tf + self.k1 * length_factor) if tf else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """The statistics of the candidates: words and their number in each, then those of each word of the query."""
+
+    counts: list[Counter[str]]
+    lengths: list[int]
+    average: float
+    df: dict[str, int]
+    idf: dict[str, float]
+
+
+def _counted(query: str, chunks: Sequence[Chunk], count: Callable[[str], Counter[str]]) -> _Counted:
+    counts = [count(chunk.text) for chunk in chunks]
+    lengths = [count.total() for count in counts]
+    average = sum(lengths) / len(lengths) if any(lengths) else 1.0
+    found_in = {term: sum(term in count for count in counts) for term in dict.fromkeys(words(query))}
+    idf = {term: math.log(1 + (len(chunks) - df + 0.5) / (df + 0.5)) for term, df in found_in.items()}
+    return _Counted(counts, lengths, average, found_in, idf)
 
 
 class CrossEncoderReranker:

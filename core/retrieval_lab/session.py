@@ -13,6 +13,7 @@ import psycopg
 from psycopg import Connection
 
 from retrieval_lab.errors import Cancelled, EnvironmentMissing, LabError
+from retrieval_lab.statements import is_idle
 
 T = TypeVar("T")
 
@@ -55,6 +56,12 @@ class Session:
                 return self._until_cancelled(question, asking)
             finally:
                 self._asking = None
+                self._leave_idle()
+
+    def _leave_idle(self) -> None:
+        """A cancel may hit a rollback: whoever asks next must not find the failed transaction."""
+        if self._conn is not None and not self._conn.closed and not is_idle(self._conn):
+            self._conn.close()
 
     def _until_cancelled(self, question: Callable[[Connection[Any]], T], asking: _Asking) -> T:
         try:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
 from retrieval_lab.embed import Embedder, FastEmbedder, HashEmbedder
 from retrieval_lab.errors import SettingError
-from retrieval_lab.hybrid import RRF_K, rrf
+from retrieval_lab.hybrid import RRF_K, rrf, rrf_part
 from retrieval_lab.rerankers import BM25_B, BM25_K1, CrossEncoderReranker, LexicalReranker, Reranker
 from retrieval_lab.store import MAX_INDEXED_DIMS
 from retrieval_lab.types import Chunk, Document, Hit, Ranked
@@ -88,6 +88,11 @@ class RrfFusion:
     def fuse(self, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[Ranked]:
         """Every chunk of the lists by fused score."""
         return rrf(lists, self.k, weights)
+
+    def parts(self, ranks: Sequence[int | None], weights: Sequence[float]) -> list[float]:
+        """What each list adds to the fused score of a chunk with these ranks, 0 where it does not hold the chunk."""
+        pairs = zip(ranks, weights, strict=True)
+        return [0.0 if rank is None else rrf_part(weight, self.k, rank) for rank, weight in pairs]
 
 
 @dataclass(frozen=True, slots=True)

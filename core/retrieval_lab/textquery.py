@@ -44,7 +44,7 @@ def parse(conn: Connection[Any], query: str, config: str = "english", *, operato
     refuses is read once more as plain words; `notes` tells. `config` names a text search configuration of the
     server. Without `operators` quotes and dashes are punctuation: there are no phrases and no exclusions.
     """
-    text, notes = _shortened(query)
+    text, notes = shortened(query)
     reading = _WEB_SEARCH if operators else _PLAIN
     printed = _read(conn, reading, text, config)
     if printed is None:
@@ -60,7 +60,7 @@ def stop_words(conn: Connection[Any], query: str, config: str = "english") -> tu
 
     A word that is no stop word but that the parser takes for something else, such as a blank, is not among them.
     """
-    text, _ = _shortened(query)
+    text, _ = shortened(query)
     rows = execute(
         conn,
         "SELECT lower(token) FROM ts_debug(%s::text::regconfig, %s) WHERE lexemes = '{}' AND dictionary IS NOT NULL",
@@ -102,7 +102,8 @@ def _affordable(positive: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     return tuple(kept), notes
 
 
-def _shortened(query: str) -> tuple[str, list[str]]:
+def shortened(query: str) -> tuple[str, list[str]]:
+    """The query as it is sent to be parsed, and what was changed in it, a line each."""
     notes = []
     text, replaced = sendable(query)
     if replaced:

@@ -159,7 +159,7 @@ def _read(data: Stored) -> Trace:
     return Trace(
         query=data.text("query"),
         config=config,
-        golden=_read_golden(data.inner("golden")) if data.has("golden") else None,
+        golden=read_golden(data.inner("golden")) if data.has("golden") else None,
         relevant=data.each("relevant", as_text),
         unlabelled=data.text_or_none("unlabelled"),
         parsed=TextQuery(**texts),
@@ -168,14 +168,15 @@ def _read(data: Stored) -> Trace:
         fused=data.each("fused", _read_ranked),
         reranked=data.each("reranked", _read_ranked),
         final=data.each("final", _read_ranked),
-        chunks=data.named("chunks", _read_chunk),
+        chunks=data.named("chunks", read_chunk),
         beyond=data.named("beyond", _read_places),
         notes=data.each("notes", as_text),
         timings=data.named("timings", as_number),
     )
 
 
-def _read_golden(data: Stored) -> GoldenQuery:
+def read_golden(data: Stored) -> GoldenQuery:
+    """The golden query of a JSON object. Raises InputError when it is broken."""
     return GoldenQuery(**{key: data.text(key) for key in ("query_id", "query", "kind", "doc_id", "anchor")})
 
 
@@ -194,7 +195,8 @@ def _read_ranked(value: Any, place: str) -> Ranked:
     return Ranked(data.text("chunk_id"), data.number("score"), data.rank("rank"), data.each("ranks", as_rank))
 
 
-def _read_chunk(value: Any, place: str) -> Chunk:
+def read_chunk(value: Any, place: str) -> Chunk:
+    """The chunk of a JSON object. Raises InputError when it is broken."""
     data = Stored(value, place)
     return Chunk(
         chunk_id=data.text("chunk_id"),

@@ -11,7 +11,7 @@ from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.types import Document
-from tests.benchmarks import chunking, embedding, indexing, searching, statistics, tracing
+from tests.benchmarks import chunking, embedding, explaining, indexing, searching, statistics, tracing
 from tests.benchmarks.timing import Ratio
 
 
@@ -34,6 +34,7 @@ def _ratios(documents: list[Document], texts: list[str]) -> Iterator[Ratio]:
         yield from indexing.ratios(conn, embedder)
         yield from searching.ratios(conn, embedder)
     yield from tracing.ratios()
+    yield from explaining.ratios()
 
 
 if __name__ == "__main__":

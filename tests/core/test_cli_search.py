@@ -13,6 +13,8 @@ import pytest
 
 from retrieval_lab import cli
 from retrieval_lab.database import Database
+from retrieval_lab.diagnosis.journey import Journey
+from retrieval_lab.diagnosis.parse_view import ParseView
 from retrieval_lab.trace import Trace
 
 Capture = pytest.CaptureFixture[str]
@@ -100,6 +102,40 @@ def test_any_passage_can_be_followed(capsys: Capture) -> None:
     assert places["vector"]["rank"] > 50
     assert not places["vector"]["listed"]
     assert places["text"] == {"rank": None, "score": None, "listed": False, "reason": "no word in common"}
+
+
+def test_the_journey_of_the_wanted_passage_comes_with_the_trace(corpus: Path, capsys: Capture) -> None:
+    assert cli.main(["trace", "--golden", "q1", "--corpus", str(corpus), "--json"]) == 0
+    found = document(capsys)
+    journey = Journey.from_dict(found["journey"])
+    assert (journey.chunk_id, journey.lost_at, journey.final_rank) == ("bread#000", None, 1)
+    assert "parse" not in found
+    assert cli.main(["trace", "the loaf", "--corpus", str(corpus), "--json"]) == 0
+    assert document(capsys)["journey"] is None
+    assert cli.main(["trace", "the loaf", "--chunk", "soup#000", "--corpus", str(corpus), "--json"]) == 0
+    assert document(capsys)["journey"]["chunk_id"] == "soup#000"
+
+
+def test_the_journey_is_printed_as_lines_that_no_width_cuts(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = {}
+    for width in ("40", "200"):
+        monkeypatch.setenv("COLUMNS", width)
+        assert cli.main(["trace", "--golden", "q08"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        printed[width] = lines[next(row for row, line in enumerate(lines) if line.startswith("passage ")) :]
+    assert printed["40"] == printed["200"]
+    assert "lost at   reranker: fused rank 1, reranked 14: beyond the first 10" in printed["40"]
+
+
+def test_the_parse_is_shown_when_asked_for_and_a_dash_is_always_pointed_out(corpus: Path, capsys: Capture) -> None:
+    assert cli.main(["trace", "boil the leeks -tea", "--parse", "--corpus", str(corpus)]) == 0
+    printed = capsys.readouterr()
+    assert any(line.startswith("the ") and line.endswith("stop word") for line in printed.out.splitlines())
+    assert "was this meant? boil the leeks tea" in printed.err
+    assert cli.main(["trace", "boil the leeks -tea", "--corpus", str(corpus)]) == 0
+    assert "was this meant? boil the leeks tea" in capsys.readouterr().err
+    assert cli.main(["trace", "boil the leeks -tea", "--parse", "--corpus", str(corpus), "--json"]) == 0
+    assert ParseView.from_dict(document(capsys)["parse"]).meant == "boil the leeks tea"
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,18 @@ def test_a_cancel_that_comes_too_late_does_not_stop_the_next_question(lab: Lab) 
     assert lab._questions.ask(cancelled_once) == "answered"
 
 
+def test_a_transaction_that_a_cancel_left_open_is_not_met_by_the_next_question(lab: Lab) -> None:
+    """As when the cancel hits the rollback of a question that was cancelled before."""
+
+    def left_open(conn: psycopg.Connection[Any]) -> None:
+        conn.execute("BEGIN")
+        conn.execute("SELECT 1 / 0")
+
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        lab._questions.ask(left_open)
+    assert len(lab.trace(QUESTION).final) == 10
+
+
 def test_a_statement_timeout_of_the_server_is_told_as_such(lab: Lab) -> None:
     def slow(conn: psycopg.Connection[Any]) -> None:
         conn.execute("SET statement_timeout = 20")

@@ -11,15 +11,22 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from retrieval_lab import metrics
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
+from retrieval_lab.trace import Trace
 from retrieval_lab_tui.app import ExplorerApp
+from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.widgets.opening import Opening
+from tests.tui.fakes import FixedClock, gated, never_open
 
-SIZES = pytest.mark.parametrize("size", [(80, 24), (200, 60)], ids=["80x24", "200x60"])
+SIZES = pytest.mark.parametrize(
+    "size", [(80, 24), (120, 40), (160, 45), (240, 70)], ids=["80x24", "120x40", "160x45", "240x70"]
+)
+TWO_SIZES = pytest.mark.parametrize("size", [(80, 24), (160, 45)], ids=["80x24", "160x45"])
 SnapCompare = Callable[..., bool]
 
 
@@ -68,12 +75,33 @@ def test_missed(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, in
 
 
 @SIZES
+def test_missed_in_the_light(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The same on a light ground: every word legible, MISS and the marks as visible as in the dark."""
+
+    async def light(pilot: Pilot[Any]) -> None:
+        await keys("1", "d", golden=7)(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=light)
+
+
+@SIZES
+def test_missed_without_colour(
+    snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same in greys: the focused list has a heavier frame, the anchor is reversed, terms are underlined."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = ExplorerApp()
+    assert snap_compare(app, terminal_size=size, run_before=keys("1", golden=7))
+    app.close_lab()
+
+
+@TWO_SIZES
 def test_picker(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """Eleven conceptual misses, each with a red cross and its rank in the pool, under an empty line to type in."""
     assert snap_compare(app, terminal_size=size, run_before=keys("f", "f3", "f2"))
 
 
-@SIZES
+@TWO_SIZES
 def test_measures(
     app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +110,7 @@ def test_measures(
     assert snap_compare(app, terminal_size=size, run_before=keys("e", "down", "right"))
 
 
-@SIZES
+@TWO_SIZES
 def test_settings(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """The settings at the lower right, the reranker under the cursor is none and was lexical; the miss is found."""
     assert snap_compare(app, terminal_size=size, run_before=settings)
@@ -102,23 +130,16 @@ async def settings(pilot: Pilot[Any]) -> None:
     )
 
 
-@SIZES
+@TWO_SIZES
 def test_help(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """All keys with what they do, and what the marks mean, over the lists."""
     assert snap_compare(app, terminal_size=size, run_before=keys("question_mark"))
 
 
-@SIZES
+@TWO_SIZES
 def test_indexing(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """A progress bar over half its length in the middle, the document's name above it."""
-
-    def open_never(*_: Any, progress: Callable[[Progress], None], cancelled: Callable[[], bool], **__: Any) -> Lab:
-        progress(Progress(20, 32, "hybrid-search"))
-        while not cancelled():
-            time.sleep(0.01)
-        raise EnvironmentMissing("left")
-
-    app = ExplorerApp(open_lab=open_never)
+    app = ExplorerApp(open_lab=never_open(Progress(20, 32, "hybrid-search")))
 
     async def run(pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: "20 of 32" in str(app.explore.query_one(Opening).query_one("Static").visual))
@@ -127,7 +148,7 @@ def test_indexing(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     app.close_lab()
 
 
-@SIZES
+@TWO_SIZES
 def test_failed(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """Why the corpus could not be opened, and the keys that help, in the middle of the screen."""
 
@@ -140,3 +161,54 @@ def test_failed(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
         await until(pilot, lambda: app.explore.query_one(Opening).has_class("failed"))
 
     assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@TWO_SIZES
+def test_not_answered(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The last answer dimmed under NOT ANSWERED, which says in which stage the server went and which key asks again."""
+
+    class FailingLab(Lab):
+        def trace(self, query: Any, *args: Any, **kwargs: Any) -> Trace:
+            if isinstance(query, str):
+                raise EnvironmentMissing("the server is gone in the text stage (terminated); ask again to reconnect")
+            return super().trace(query, *args, **kwargs)
+
+    app = ExplorerApp(open_lab=FailingLab.open)
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await keys("slash", *"leeks", "enter")(pilot)
+        await until(pilot, lambda: app.explore.query_one("#results").has_class("stale"))
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+    app.close_lab()
+
+
+@TWO_SIZES
+def test_asking(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The answer before stands; at the upper right the seconds that the question takes, and how to stop it."""
+    clock, gates = FixedClock(), {}
+    app = ExplorerApp(open_lab=gated(gates, closed={"slow leeks"}), clock=clock)
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await keys("slash", *("space" if char == " " else char for char in "slow leeks"), "enter")(pilot)
+        await until(pilot, lambda: "slow leeks" in gates)
+        clock.now += 3.2
+        await until(pilot, lambda: "3.2 s" in str(app.explore.query_one("#header", Static).visual))
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+    gates["slow leeks"].set()
+    app.close_lab()
+
+
+@TWO_SIZES
+def test_leaving_while_indexing(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """A question over the progress bar: what is done, that it stays, yes and no."""
+    app = ExplorerApp(open_lab=never_open(Progress(20, 32, "hybrid-search")))
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: "20 of 32" in str(app.explore.query_one(Opening).query_one("Static").visual))
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, Confirm))
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+    app.close_lab()

@@ -78,7 +78,7 @@ EXPLORE = (
     Action("again", "r", "Again", "Read the files again, and ask again", "app.again"),
     Action("problems", "exclamation_mark", "Problems", "What is wrong with the corpus's files", "app.problems"),
     Action("help", "question_mark,f1", "Help", "All keys", "app.help", footer=True),
-    Action("palette", "ctrl+p", "Palette", "Every action by name, and the themes", "app.command_palette"),
+    Action("palette", "ctrl+p", "Palette", "Every action by name, and the themes", "app.palette"),
     Action("quit", "q,ctrl+q", "Quit", "Leave the explorer", "app.quit", footer=True),
 )
 
@@ -122,17 +122,25 @@ MEASURES = (
     Action("keep_run", "w", "Keep", "Keep this run", "keep", footer=True),
 )
 
-PICKER = (
-    Action("close_picker", "escape", "Close", "Close without choosing", "dismiss"),
-    Action("option_up", "up", "Up", "The query above", "move(-1)"),
-    Action("option_down", "down", "Down", "The query below", "move(1)"),
-    Action("option_page_up", "pageup", "Page up", "Ten queries up", "move(-10)"),
-    Action("option_page_down", "pagedown", "Page down", "Ten queries down", "move(10)"),
-    Action("pick_kind", "f2", "Kind", "One kind after the other", "next_kind"),
-    Action("pick_misses", "f3", "Misses", "The misses only, or all", "toggle_misses"),
+CHOOSER = (
+    Action("close_chooser", "escape", "Close", "Close without choosing", "dismiss", footer=True),
+    Action("choose", "enter", "Choose", "Take what is under the cursor", "choose", footer=True),
+    Action("option_up", "up", "Up", "One up", "move(-1)"),
+    Action("option_down", "down", "Down", "One down", "move(1)"),
+    Action("option_page_up", "pageup", "Page up", "Ten up", "move(-10)"),
+    Action("option_page_down", "pagedown", "Page down", "Ten down", "move(10)"),
 )
 
-DIALOG = (Action("close_dialog", "escape,q,question_mark,f1,exclamation_mark", "Close", "Close the page", "dismiss"),)
+PICKER = (
+    Action("pick_kind", "f2", "Kind", "One kind after the other", "next_kind", footer=True),
+    Action("pick_misses", "f3", "Misses", "The misses only, or all", "toggle_misses", footer=True),
+)
+
+DIALOG = (
+    Action(
+        "close_dialog", "escape,q,question_mark,f1,exclamation_mark", "Close", "Close the page", "dismiss", footer=True
+    ),
+)
 
 CONFIRM = (
     Action("yes", "y", "Yes", "Yes", "answer(True)"),
@@ -146,6 +154,7 @@ GROUPS = {
     "In the query line": QUERY_LINE,
     "In the settings": SETTINGS,
     "Among the measures": MEASURES,
+    "Choosing one of many": CHOOSER,
     "Finding a golden query": PICKER,
     "On a page like this": DIALOG,
     "When asked": CONFIRM,

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from textual import on
-from textual.app import SystemCommand
 from textual.message import Message
-from textual.screen import Screen
 from textual.widgets import Input
 
 from retrieval_lab.config import PipelineConfig
@@ -31,7 +28,7 @@ from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.screens.measures import MeasuresScreen
-from retrieval_lab_tui.screens.palette import Palette
+from retrieval_lab_tui.screens.palette import Command, Palette
 from retrieval_lab_tui.screens.picker import Picker
 from retrieval_lab_tui.screens.problems import ProblemsScreen
 from retrieval_lab_tui.screens.settings import SettingsScreen
@@ -60,6 +57,7 @@ class ExplorerApp(Exporting):
     """
 
     TITLE = "retrieval lab"
+    ENABLE_COMMAND_PALETTE = False  # ours has no markup, and no worker that may fail when it is closed
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-wide")]  # noqa: RUF012 - Textual declares it without ClassVar
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012
 
@@ -104,14 +102,6 @@ class ExplorerApp(Exporting):
         self.push_screen(self.explore)
         self.call_after_refresh(self._open)
         self.set_interval(_LOOK_AT_FILES_SECONDS, self.look_at_files)
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        for command in super().get_system_commands(screen):
-            if command.title not in ("Keys", "Quit", "Screenshot"):  # ours say more
-                yield command
-        for action in EXPLORE:
-            run = partial(self.explore.run_action, action.run)
-            yield SystemCommand(action.label, f"{action.description} ({shown_keys(action, self.keymap)})", run)
 
     def close_lab(self) -> None:
         """Let go of the database; called when the screen is gone."""
@@ -358,9 +348,21 @@ class ExplorerApp(Exporting):
             self._lab = None
         self._open()
 
-    def action_command_palette(self) -> None:
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
+    def action_palette(self) -> None:
+        commands = list(self._commands())
+
+        def chosen(place: int | None) -> None:
+            if place is not None:
+                self.call_next(commands[place].run)
+
+        self.push_screen(Palette(commands), chosen)
+
+    def _commands(self) -> Iterator[Command]:
+        for action in EXPLORE:
+            run = partial(self.explore.run_action, action.run)
+            yield Command(action.label, action.description, shown_keys(action, self.keymap), run)
+        for name in sorted(self.available_themes):
+            yield Command(f"Theme {name}", "Change the colours", "", partial(setattr, self, "theme", name))
 
     def action_problems(self) -> None:
         self.push_screen(ProblemsScreen(self.explore.problems))

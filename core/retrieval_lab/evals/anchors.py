@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePath
 
+from retrieval_lab.chunker import crossed
 from retrieval_lab.evals.findings import Kind, excerpt, listed, quoted
 from retrieval_lab.evals.loose import Form, Forms, forms_that_find, place
 from retrieval_lab.metrics import relevant
@@ -155,13 +156,13 @@ def _and(forms: Forms) -> str:
 
 def _cut(anchor: str, document: Document, chunks: Sequence[Chunk], forms: Forms) -> AnchorFault:
     start, end = place(anchor, document.text, forms) or (0, 0)
-    crossed = [chunk for chunk in chunks if chunk.start_char < end and chunk.end_char > start]
-    ids = tuple(chunk.chunk_id for chunk in crossed)
+    parted = crossed(chunks, start, end)
+    ids = tuple(chunk.chunk_id for chunk in parted)
     line = document.text.count("\n", 0, start) + 1
     message = f"the border of the chunks {listed(ids)} cuts the anchor (line {line} of {quoted(document.doc_id)})"
     if forms:
         message += f", which is found when {_and(forms)}"
-    parts = [document.text[max(start, chunk.start_char) : min(end, chunk.end_char)].strip() for chunk in crossed]
+    parts = [document.text[max(start, chunk.start_char) : min(end, chunk.end_char)].strip() for chunk in parted]
     longest = max(parts, key=len, default="")
     if longest:
         message += f"; shorten it to what stands in one of them, for example {quoted(longest)}"

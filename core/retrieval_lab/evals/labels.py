@@ -19,10 +19,10 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.evals.anchors import AnchorFault, Passages, anchor_fault, unknown_document
 from retrieval_lab.evals.findings import Finding, Kind, Severity, excerpt, listed, quoted
 from retrieval_lab.evals.loose import place
-from retrieval_lab.evals.similar import near_duplicates
 from retrieval_lab.golden import GoldenFile
 from retrieval_lab.markdown import LineKind, lines
 from retrieval_lab.metrics import relevant
+from retrieval_lab.similar import near_duplicates
 from retrieval_lab.text import folded, has_words, words
 from retrieval_lab.types import Chunk, Document, GoldenQuery
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from retrieval_lab import textquery
 from retrieval_lab.hybrid import matching, matching_plan
-from retrieval_lab.places import text_places
+from retrieval_lab.places import TermMatches, text_places, text_terms
 from retrieval_lab.retrievers.base import Found, RetrieverSettings, Surroundings
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Place, TextQuery
 
@@ -59,6 +59,10 @@ class TextRetriever:
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         return text_places(self._on.conn, self._parsed(query), chunk_ids, table=self._on.table, filter=filter)
+
+    def terms(self, query: str, chunk_id: str) -> TermMatches:
+        """Which terms of the query hit the chunk."""
+        return text_terms(self._on.conn, self._parsed(query), chunk_id, table=self._on.table)
 
     def _parsed(self, query: str) -> TextQuery:
         if self._last is None or self._last[0] != query:

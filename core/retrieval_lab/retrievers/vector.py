@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from retrieval_lab.errors import SettingError
-from retrieval_lab.hybrid import MAX_EF_SEARCH, Scan, nearest_explained
+from retrieval_lab.hybrid import MAX_EF_SEARCH, Scan, nearest, nearest_explained
 from retrieval_lab.places import vector_places
 from retrieval_lab.retrievers.base import Found, RetrieverSettings, Surroundings
 from retrieval_lab.store import count_embedded
@@ -71,6 +71,14 @@ class VectorRetriever:
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         return vector_places(self._on.conn, self._on.vectors.of(query), chunk_ids, table=self._on.table, filter=filter)
+
+    def through_index(self, query: str, n: int, filter: Filter = EVERYTHING) -> list[Hit]:
+        """At most n chunks, and no more than MAX_EF_SEARCH, as the HNSW index lists them, however this one scans."""
+        vector = self._on.vectors.of(query)
+        if vector is None:
+            return []
+        depth = min(n, MAX_EF_SEARCH)
+        return nearest(self._on.conn, vector, depth, scan="hnsw", table=self._on.table, filter=filter)
 
     def _missing(self, returned: int, n: int, filter: Filter) -> tuple[str, ...]:
         """An index scan may end before its list is full: the filter and deleted rows take their toll after it."""

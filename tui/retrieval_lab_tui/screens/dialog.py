@@ -9,7 +9,7 @@ from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Footer, Static
 
 from retrieval_lab_tui.actions import DIALOG, bindings
 
@@ -23,7 +23,7 @@ class Dialog(ModalScreen[None]):
     Dialog {
         align: center middle;
         & > VerticalScroll {
-            width: 80; max-width: 100%; height: auto; max-height: 100%;
+            width: 80; max-width: 100%; height: auto; max-height: 100%; margin-bottom: 1;
             border: round $accent; border-title-style: bold; padding: 0 1; background: $surface;
             scrollbar-size-vertical: 1;
         }
@@ -38,5 +38,5 @@ class Dialog(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as scroll:
             scroll.border_title = Content(self._title)
-            scroll.border_subtitle = Content("escape closes")
             yield Static(self._page)
+        yield Footer(show_command_palette=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import VerticalScroll
@@ -24,6 +25,7 @@ _NAME_WIDTH = 18
 _GROUP_WIDTH = 46
 _BAR_WIDTH = 12
 _VALUE_WIDTH = 5
+_HEAD_LINES = 2
 
 
 class MeasuresScreen(Screen[None]):
@@ -61,7 +63,7 @@ class MeasuresScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title")
-        with VerticalScroll():
+        with VerticalScroll(can_focus=False):
             yield Static(id="groups")
             yield Static(id="against")
         yield Footer(show_command_palette=False)
@@ -107,6 +109,23 @@ class MeasuresScreen(Screen[None]):
         ]
         self.query_one("#against", Static).update(Content("\n").join(rows))
 
+    def on_click(self, event: events.Click) -> None:
+        """A click on a number goes to it; on the number under the cursor, to the queries behind it."""
+        groups = self.query_one("#groups", Static)
+        place = event.get_content_offset(groups)
+        if self.measured is None or event.widget is not groups or place is None:
+            return
+        first, fit = self._shown_columns(len(self.measured.groups))
+        row = place.y - _HEAD_LINES
+        column = first + (place.x - _NAME_WIDTH) // (_GROUP_WIDTH - _NAME_WIDTH)
+        is_number = 0 <= row < len(self.measured.summary.all.measures) and first <= column < first + fit
+        if not is_number or place.x < _NAME_WIDTH or column >= len(self.measured.groups):
+            return
+        if (self._row, self._column) == (row, column):
+            self.action_queries()
+        self._row, self._column = row, column
+        self._draw()
+
     def action_move(self, rows: int, columns: int) -> None:
         if self.measured is not None:
             groups = self.measured.groups
@@ -146,10 +165,14 @@ class MeasuresScreen(Screen[None]):
             self.query_one("#groups", Static).update(Content("\n").join(self._lines(self.measured)))
         self.query_one("#title", Static).update(title)
 
+    def _shown_columns(self, groups: int) -> tuple[int, int]:
+        """The first group on the screen, and how many fit."""
+        fit = max(1, (self.size.width - 2 - _NAME_WIDTH) // (_GROUP_WIDTH - _NAME_WIDTH))
+        return max(0, min(self._column - fit + 1, groups - fit)) if self._column >= fit else 0, fit
+
     def _lines(self, measured: Measured) -> list[Content]:
         """The groups side by side, as many as fit; the one under the cursor is among them."""
-        fit = max(1, (self.size.width - 2 - _NAME_WIDTH) // (_GROUP_WIDTH - _NAME_WIDTH))
-        first = max(0, min(self._column - fit + 1, len(measured.groups) - fit)) if self._column >= fit else 0
+        first, fit = self._shown_columns(len(measured.groups))
         shown = list(enumerate(measured.groups))[first : first + fit]
         width = _GROUP_WIDTH - _NAME_WIDTH
         head = Content(" " * _NAME_WIDTH)

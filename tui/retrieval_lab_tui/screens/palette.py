@@ -1,15 +1,49 @@
-"""The command palette, kept from closing the app."""
+"""Everything that the explorer can do, found by its name."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from textual.command import CommandPalette
+from textual.content import Content
+
+from retrieval_lab_tui.screens.chooser import Chooser
+
+_LABEL_WIDTH = 20
+_TEXT_WIDTH = 46
 
 
-class Palette(CommandPalette):
-    """Textual 8.2 raises when a page key comes before the palette's list is laid out, or has no room to be."""
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One thing to do; `keys` are those that do it without the palette."""
 
-    def _action_command_list(self, action: str) -> None:
-        with suppress(KeyError, IndexError):
-            super()._action_command_list(action)
+    label: str
+    description: str
+    keys: str
+    run: Callable[[], object]
+
+
+class Palette(Chooser):
+    """Ends with the place of the command that is to be run."""
+
+    PLACEHOLDER: ClassVar[str] = "Type what you want to do"
+
+    def __init__(self, commands: Sequence[Command]) -> None:
+        super().__init__()
+        self.commands = tuple(commands)
+
+    def found(self, typed: Sequence[str]) -> list[int]:
+        texts = [f"{command.label} {command.description}".lower() for command in self.commands]
+        return [place for place, text in enumerate(texts) if all(word in text for word in typed)]
+
+    def row(self, place: int) -> Content:
+        command = self.commands[place]
+        return Content.assemble(
+            (command.label.ljust(_LABEL_WIDTH), "bold"),
+            command.description.ljust(_TEXT_WIDTH),
+            (command.keys, "$foreground-muted"),
+        )
+
+    def heading(self, found: str) -> tuple[str, str]:
+        return f"Commands · {found}", ""

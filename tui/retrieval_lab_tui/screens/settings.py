@@ -11,14 +11,14 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Footer, Static
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
 from retrieval_lab_tui.actions import SETTINGS, bindings
 from retrieval_lab_tui.live_settings import Setting, live_settings, stepped
 
-_KEY_WIDTH = 26
+_VALUE_COLUMN = 20
 
 
 class SettingsScreen(ModalScreen[None]):
@@ -56,10 +56,10 @@ class SettingsScreen(ModalScreen[None]):
         self._trouble = ""
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll() as panel:
+        with VerticalScroll(can_focus=False) as panel:
             panel.border_title = Content("Settings")
-            panel.border_subtitle = Content("← → change · u file's values · w save")
             yield Static()
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self._draw()
@@ -70,11 +70,16 @@ class SettingsScreen(ModalScreen[None]):
         self._draw()
 
     def on_click(self, event: events.Click) -> None:
-        """A click on a row goes to it; on its right half, to the next value."""
+        """A click on a row goes to it; there, one on the value's left arrow is less and beyond the value is more."""
         panel = self.query_one(Static)
-        if event.widget is panel and event.y < len(self._settings):
-            self._row = event.y
+        place = event.get_content_offset(panel)
+        if event.widget is not panel or place is None or place.y >= len(self._settings):
+            return
+        if self._row != place.y:
+            self._row = place.y
             self._draw()
+        elif place.x >= _VALUE_COLUMN:
+            self.action_step(-1 if place.x < _VALUE_COLUMN + 2 else 1)
 
     @property
     def _settings(self) -> tuple[Setting, ...]:
@@ -121,7 +126,7 @@ class SettingsScreen(ModalScreen[None]):
         value = f"‹ {_shown(setting.value)} ›" if is_here else f"  {_shown(setting.value)}"
         file = f"  was {_shown(setting.in_file)}" if setting.changed else ""
         key = setting.key.removeprefix("retrievers.")
-        line = Content.assemble(f"{pointer}{key:<{_KEY_WIDTH - 8}}", (value, "bold"), (file, "$warning"))
+        line = Content.assemble(f"{pointer}{key:<{_VALUE_COLUMN - 2}}", (value, "bold"), (file, "$warning"))
         return line.stylize("reverse") if is_here else line
 
 

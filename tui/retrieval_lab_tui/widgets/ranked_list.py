@@ -44,7 +44,7 @@ class Row:
     wanted: bool
 
 
-class RankedList(ScrollView, can_focus=True):
+class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
     """Shows rows, keeps a cursor, and marks the row of the chunk that is under the cursor in another list."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"ranked-list--cursor", "ranked-list--linked"}

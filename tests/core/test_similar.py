@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.evals.findings import excerpt, listed, quoted
 from retrieval_lab.evals.loose import forms_that_find, place
-from retrieval_lab.evals.similar import near_duplicates
+from retrieval_lab.similar import near_duplicates
 
 
 def cosines(texts: list[str]) -> NDArray[np.float64]:

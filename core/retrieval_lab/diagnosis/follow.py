@@ -1,0 +1,236 @@
+"""Following one passage through a trace: the few statements that a trace lacks, and the stage that lost it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+
+from retrieval_lab.chunker import crossed
+from retrieval_lab.diagnosis.displacement import anchor_sentence, displacement
+from retrieval_lab.diagnosis.journey import (
+    Anchor,
+    AnchorPart,
+    Fused,
+    Journey,
+    LostAt,
+    OnList,
+    OnTextList,
+    OnVectorList,
+    Reranked,
+)
+from retrieval_lab.diagnosis.lost import lost_at, why
+from retrieval_lab.errors import InputError
+from retrieval_lab.highlight import anchor_spans
+from retrieval_lab.hybrid import MAX_EF_SEARCH
+from retrieval_lab.pipeline import Leg, Pipeline
+from retrieval_lab.rerankers import TermwiseReranker
+from retrieval_lab.retrievers.base import Traceable
+from retrieval_lab.retrievers.text import TextRetriever
+from retrieval_lab.retrievers.vector import VectorRetriever, VectorSearch
+from retrieval_lab.store import Table, chunks_of, fetch
+from retrieval_lab.text import words
+from retrieval_lab.trace import Trace
+from retrieval_lab.types import Chunk, GoldenQuery, Place
+
+_STAGE_OF: Mapping[LostAt | None, str] = {"fusion": "fused", "reranker": "reranked"}
+"""Where to look for what displaced a passage; the final list for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The table of chunks, and the connection that reads it."""
+
+    conn: Connection[Any]
+    table: Table
+
+    def chunk(self, chunk_id: str) -> Chunk:
+        """The chunk of this id. Raises InputError when there is none."""
+        found = fetch(self.conn, [chunk_id], table=self.table)
+        if chunk_id not in found:
+            raise InputError(f"no chunk {chunk_id!r} in this corpus; ids look like name#000")
+        return found[chunk_id][0]
+
+    def document(self, doc_id: str) -> list[Chunk]:
+        """The chunks of a document, in its order."""
+        return chunks_of(self.conn, [doc_id], table=self.table)
+
+
+def follow(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk_id: str | None = None) -> Journey:
+    """The journey of the chunk through the trace, which this pipeline made.
+
+    Without a chunk_id it is that of the chunk with the golden query's anchor, the best placed one of several. Raises
+    InputError when there is no such chunk, and when there is neither a chunk_id nor a golden query.
+    """
+    wanted = chunk_id if chunk_id is not None else _best_placed(trace)
+    if wanted is not None:
+        return _through_the_stages(trace, pipeline, corpus, corpus.chunk(wanted))
+    if trace.golden is not None:
+        return _lost_at_chunking(trace, trace.golden, corpus)
+    raise InputError("name the passage to follow: a chunk_id, or a golden query instead of the question")
+
+
+def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Journey:
+    anchor = Anchor(trace.relevant, ()) if chunk.chunk_id in trace.relevant else None
+    lists = {
+        settings.name: _on_list(settings.kind, leg, trace, pipeline, corpus, chunk)
+        for settings, leg in zip(trace.config.retrievers, pipeline.legs, strict=True)
+    }
+    fused, reranked = _fused(trace, chunk.chunk_id), _reranked(trace, pipeline, chunk.chunk_id)
+    mmr = pipeline.pick(trace.query, trace.reranked, chunk.chunk_id)
+    final_rank = _rank(trace.final, chunk.chunk_id)
+    stage = lost_at(trace.config, lists, fused, reranked, final_rank)
+    sentence = anchor_sentence(chunk.text, trace.golden.anchor) if anchor and trace.golden else None
+    return Journey(
+        query=trace.query,
+        top_k=trace.config.top_k,
+        golden=trace.golden,
+        anchor=anchor,
+        chunk=chunk,
+        lists=lists,
+        fused=fused,
+        reranked=reranked,
+        mmr=mmr,
+        final_rank=final_rank,
+        lost_at=stage,
+        reason=why(stage, trace.config, lists, fused, reranked, mmr),
+        displacement=displacement(
+            corpus.conn, trace, chunk, _STAGE_OF.get(stage, "final"), sentence, table=corpus.table
+        ),
+    )
+
+
+def _best_placed(trace: Trace) -> str | None:
+    """The relevant chunk that came furthest: by its final rank, else its reranked, fused, or best rank on a list."""
+
+    def standing(chunk_id: str) -> tuple[float, ...]:
+        places = trace.ranks_of(chunk_id)
+        ranks = [places[stage].rank or math.inf for stage in ("final", "reranked", "fused")]
+        return (*ranks, min(places[name].rank or math.inf for name in trace.lists))
+
+    return min(trace.relevant, key=lambda chunk_id: (standing(chunk_id), chunk_id), default=None)
+
+
+# --- the anchor ----------------------------------------------------------------------------------------------------
+
+
+def _lost_at_chunking(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> Journey:
+    chunks = corpus.document(golden.doc_id)
+    text = _document_text(chunks)
+    parts = _parts(chunks, text, golden.anchor)
+    reason = trace.unlabelled or "no chunk holds the anchor"
+    if parts:
+        reason = f"a cut parts the anchor: {' and '.join(part.chunk_id for part in parts)} hold a part each"
+    sentence = anchor_sentence(text, golden.anchor)
+    return Journey(
+        query=trace.query,
+        top_k=trace.config.top_k,
+        golden=golden,
+        anchor=Anchor((), parts),
+        chunk=None,
+        lists={},
+        fused=None,
+        reranked=None,
+        mmr=None,
+        final_rank=None,
+        lost_at="chunking",
+        reason=reason,
+        displacement=displacement(corpus.conn, trace, None, "final", sentence, table=corpus.table),
+    )
+
+
+def _document_text(chunks: Sequence[Chunk]) -> str:
+    """The document as far as it is stored: between the chunks there is only white space."""
+    text = ["\n"] * max((chunk.end_char for chunk in chunks), default=0)
+    for chunk in chunks:
+        text[chunk.start_char : chunk.end_char] = chunk.text
+    return "".join(text)
+
+
+def _parts(chunks: Sequence[Chunk], text: str, anchor: str) -> tuple[AnchorPart, ...]:
+    for start, end in anchor_spans(text, anchor)[:1]:
+        held = ((chunk, text[max(start, chunk.start_char) : min(end, chunk.end_char)].strip()) for chunk in chunks)
+        parted = {chunk.chunk_id for chunk in crossed(chunks, start, end)}
+        return tuple(AnchorPart(chunk.chunk_id, part) for chunk, part in held if chunk.chunk_id in parted and part)
+    return ()
+
+
+# --- the stages ----------------------------------------------------------------------------------------------------
+
+
+def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> OnList:
+    retriever, hits = leg.retriever, trace.lists[leg.retriever.name]
+    listed = _rank(hits, chunk.chunk_id)
+    if isinstance(retriever, Traceable):
+        place = retriever.places(trace.query, [chunk.chunk_id], pipeline.filter)[chunk.chunk_id]
+    elif listed is not None:
+        place = Place(listed, hits[listed - 1].score)
+    else:
+        place = Place(None, reason=f"beyond its list of {len(hits)}")
+    common: dict[str, Any] = {
+        "name": retriever.name,
+        "kind": kind,
+        "n": leg.n,
+        "weight": leg.weight,
+        "listed": listed,
+        "rank": place.rank,
+        "score": place.score,
+        "reason": place.reason,
+    }
+    if isinstance(retriever, VectorRetriever):
+        return _on_vector_list(common, retriever, trace, pipeline, chunk.chunk_id)
+    if isinstance(retriever, TextRetriever):
+        found = retriever.terms(trace.query, chunk.chunk_id)
+        held = set(words(corpus.table.indexed(chunk)))
+        stop_words = tuple(word for word in trace.parsed.stop_words if word in held)
+        return OnTextList(
+            **common,
+            matched=found.matched,
+            absent=found.absent,
+            apart=found.apart,
+            excluded=found.excluded,
+            stop_words=stop_words,
+        )
+    return OnList(**common)
+
+
+def _on_vector_list(
+    common: dict[str, Any], retriever: VectorRetriever, trace: Trace, pipeline: Pipeline, chunk_id: str
+) -> OnVectorList:
+    settings = next(one for one in trace.config.retrievers if one.name == retriever.name)
+    scan = settings.scan if isinstance(settings, VectorSearch) else None
+    n, rank, listed = common["n"], common["rank"], common["listed"]
+    depth = min(max(n, rank or 0), MAX_EF_SEARCH)
+    if scan == "hnsw" and listed is not None:
+        return OnVectorList(**common, scan=scan, index_rank=listed, index_depth=n)
+    hits = retriever.through_index(trace.query, depth, pipeline.filter) if rank is not None else []
+    return OnVectorList(**common, scan=scan, index_rank=_rank(hits, chunk_id), index_depth=depth)
+
+
+def _fused(trace: Trace, chunk_id: str) -> Fused | None:
+    row = next((row for row in trace.fused if row.chunk_id == chunk_id), None)
+    if row is None:
+        return None
+    fusion = trace.config.fusion
+    parts = fusion.parts(row.ranks, [retriever.weight for retriever in trace.config.retrievers])
+    return Fused(row.rank, row.score, dict(zip(trace.lists, parts, strict=True)), fusion.n)
+
+
+def _reranked(trace: Trace, pipeline: Pipeline, chunk_id: str) -> Reranked | None:
+    """None without a reranker, which leaves the pool as it is."""
+    row = next((row for row in trace.reranked if row.chunk_id == chunk_id), None)
+    if row is None or pipeline.reranker is None:
+        return None
+    pool = [trace.chunks[one.chunk_id] for one in trace.pool]
+    terms = None
+    if isinstance(pipeline.reranker, TermwiseReranker):
+        place = next(place for place, chunk in enumerate(pool) if chunk.chunk_id == chunk_id)
+        terms = tuple(pipeline.reranker.terms(trace.query, pool, place))
+    return Reranked(row.rank, row.score, trace.config.reranker.kind, terms)
+
+
+def _rank(rows: Sequence[Any], chunk_id: str) -> int | None:
+    return next((row.rank for row in rows if row.chunk_id == chunk_id), None)

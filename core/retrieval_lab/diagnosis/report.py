@@ -1,0 +1,243 @@
+"""A journey and a parse view as text, for terminals and pipes: the same lines at every width, nothing that steers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from retrieval_lab.diagnosis.displacement import ANSWERS_FROM, Above, Displacement
+from retrieval_lab.diagnosis.journey import Fused, Journey, OnList, OnTextList, OnVectorList, Reranked
+from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, Token
+from retrieval_lab.mmr import Pick
+from retrieval_lab.rerankers import TermScore
+from retrieval_lab.similar import THRESHOLD
+from retrieval_lab.text import printable
+
+_SHOWN_ABOVE = 10
+_SHOWN_CHARS = 200
+_COLUMN = 10
+
+
+def journey_report(journey: Journey) -> str:
+    """The journey stage by stage, then what stands above the passage; lines without a line break at the end."""
+    return "\n".join(printable(line).rstrip() for line in _journey(journey))
+
+
+def parse_report(view: ParseView | PassageView) -> str:
+    """The tokens as a table, then, of a query, what is searched, what is left out, and what was probably meant."""
+    return "\n".join(printable(line).rstrip() for line in _parse(view))
+
+
+def _journey(journey: Journey) -> Iterator[str]:
+    yield _row("passage", _passage(journey))
+    name = f"{journey.golden.query_id} " if journey.golden else ""
+    yield _row("query", f'{name}"{_short(journey.query)}"')
+    if journey.golden:
+        yield _row("anchor", f'"{_short(journey.golden.anchor)}"{_anchor(journey)}')
+    fate = "not lost" if journey.lost_at is None else f"{journey.lost_at}: {journey.reason}"
+    yield _row("lost at", fate)
+    if journey.chunk is not None:
+        yield ""
+        yield from _stages(journey)
+    elif journey.anchor:
+        for part in journey.anchor.parts:
+            yield _row("", f'{part.chunk_id} holds "{_short(part.text)}"')
+    yield ""
+    yield from _displacement(journey.displacement, journey)
+
+
+def _passage(journey: Journey) -> str:
+    if journey.chunk is None:
+        return "–"
+    path = f"  {journey.chunk.heading_path}" if journey.chunk.heading_path else ""
+    return f"{journey.chunk.chunk_id}{path}"
+
+
+def _anchor(journey: Journey) -> str:
+    if journey.anchor is None:
+        return ", which this passage does not hold"
+    others = [one for one in journey.anchor.chunk_ids if one != journey.chunk_id]
+    return f", which {', '.join(others)} {'holds' if len(others) == 1 else 'hold'} too" if others else ""
+
+
+# --- the stages ----------------------------------------------------------------------------------------------------
+
+
+def _stages(journey: Journey) -> Iterator[str]:
+    for name, one in journey.lists.items():
+        yield _stage(name, one.rank, "; ".join(_list(one)))
+        if isinstance(one, OnTextList):
+            yield from _terms(one)
+    yield from _fused(journey.fused)
+    yield from _reranked(journey.reranked)
+    yield from _mmr(journey.mmr)
+    outside = f"beyond the first {journey.top_k}" if journey.fused else "never in the pool"
+    yield _stage("final", journey.final_rank, "in the prompt" if journey.in_prompt else outside)
+
+
+def _list(one: OnList) -> Iterator[str]:
+    if one.score is not None:
+        yield f"{ {'vector': 'cosine', 'text': 'ts_rank_cd'}.get(one.kind, 'score') } {one.score:.4f}"
+    if one.reason:
+        yield one.reason
+    elif one.listed is None:
+        yield f"beyond the list of {one.n}"
+    else:
+        yield f"number {one.listed} of the list of {one.n}"
+    if one.weight != 1:
+        yield f"weight {one.weight:g}"
+    if isinstance(one, OnVectorList):
+        lacking = f"not among the first {one.index_depth} of the HNSW index"
+        yield lacking if one.index_rank is None else f"HNSW index rank {one.index_rank}"
+
+
+def _terms(one: OnTextList) -> Iterator[str]:
+    for name, found in (("matched", one.matched), ("absent", one.absent), ("excluded by", one.excluded)):
+        if found:
+            yield _detail(f"{name}: {', '.join(found)}")
+    if one.apart:
+        yield _detail(f"of the absent phrases it holds, but not as a phrase: {', '.join(one.apart)}")
+    if one.stop_words:
+        yield _detail(f"stop words that it holds, and search drops: {', '.join(one.stop_words)}")
+
+
+def _fused(fused: Fused | None) -> Iterator[str]:
+    if fused is None:
+        yield _stage("fused", None, "on no list that counts")
+        return
+    parts = " + ".join(f"{name} {part:.5f}" for name, part in fused.parts.items())
+    beyond = f"; beyond the pool of {fused.n}" if fused.rank > fused.n else ""
+    yield _stage("fused", fused.rank, f"score {fused.score:.5f} = {parts}{beyond}")
+
+
+def _reranked(reranked: Reranked | None) -> Iterator[str]:
+    if reranked is None:
+        return
+    yield _stage("reranked", reranked.rank, f"{reranked.kind}: score {reranked.score:.4f}")
+    if reranked.terms:
+        yield _detail(f"length factor {reranked.terms[0].length_factor:.3f}")
+        yield from map(_detail, _table([_TERM_TITLES, *map(_term, reranked.terms)], "<>>>>"))
+
+
+_TERM_TITLES = ("term", "tf", "df", "idf", "adds")
+
+
+def _term(one: TermScore) -> tuple[str, ...]:
+    return one.term, str(one.tf), str(one.df), f"{one.idf:.3f}", f"{one.contribution:.3f}"
+
+
+def _mmr(pick: Pick | None) -> Iterator[str]:
+    if pick is None:
+        return
+    because = "" if pick.because is None else f" for its cosine {pick.cosine:.3f} to {pick.because}"
+    values = f"relevance {pick.relevance:.3f}, penalty {pick.penalty:.3f}{because}; value {pick.value:.3f}"
+    yield _stage("mmr", pick.rank, values)
+
+
+# --- what stands above ---------------------------------------------------------------------------------------------
+
+
+def _displacement(found: Displacement, journey: Journey) -> Iterator[str]:
+    if not found.above:
+        yield f"nothing stands above it in the {found.stage} list"
+        return
+    many = "1 passage stands" if len(found.above) == 1 else f"{len(found.above)} passages stand"
+    where = "ahead of it " if found.stage == "reranked" or journey.in_prompt else ""
+    yield f"{many} {where}in the {found.stage} list; voted there by {_votes(found)}"
+    titles = ("rank", "passage", *_list_names(found), "" if found.sentence is None else "shares")
+    rows = [_above(one) for one in found.above[:_SHOWN_ABOVE]]
+    yield from map(_detail, _table([titles, *rows], ">" + "<" + ">" * (len(titles) - 2)))
+    if len(found.above) > _SHOWN_ABOVE:
+        yield _detail(f"and {len(found.above) - _SHOWN_ABOVE} more")
+    for group in found.duplicates:
+        yield f"near-duplicates (cosine {group.cosine:.2f}, from {THRESHOLD:g}): {', '.join(group.chunk_ids)}"
+    if not found.duplicates:
+        yield f"no near-duplicates among them (TF-IDF cosine from {THRESHOLD:g})"
+    if found.sentence is not None:
+        yield f'content words of "{_short(found.sentence)}": {", ".join(found.content_words) or "none"}'
+        for one in found.answering:
+            yield f"may answer too: {one.chunk_id} shares {one.share:.0%} of them: {', '.join(one.shared)}"
+        if not found.answering:
+            yield f"none of them shares more than {ANSWERS_FROM:.0%} of these, so none is likely to answer too"
+
+
+def _list_names(found: Displacement) -> tuple[str, ...]:
+    """The names of the lists that voted."""
+    return tuple(found.above[0].ranks) if found.above else ()
+
+
+def _votes(found: Displacement) -> str:
+    """How many passages each combination of lists voted for, the commonest first."""
+    sides = Counter(" and ".join(name for name, rank in one.ranks.items() if rank is not None) for one in found.above)
+    return ", ".join(f"{side} ({number})" for side, number in sides.most_common())
+
+
+def _above(one: Above) -> tuple[str, ...]:
+    ranks = ("–" if rank is None else str(rank) for rank in one.ranks.values())
+    return str(one.rank), one.chunk_id, *ranks, "" if one.share is None else f"{one.share:.0%}"
+
+
+# --- the parse view ------------------------------------------------------------------------------------------------
+
+
+def _parse(view: ParseView | PassageView) -> Iterator[str]:
+    tokens = [one for one in view.tokens if one.role != "blank"]
+    if tokens:
+        yield from _table([("token", "type", "dictionary", "lexemes", "read as"), *map(_token, tokens)], "<<<<<")
+        yield ""
+    if isinstance(view, ParseView):
+        yield from _reading(view)
+    for note in view.notes:
+        yield f"note: {note}"
+
+
+def _token(one: Token) -> tuple[str, ...]:
+    return _short(one.token), one.type, one.dictionary or "", " ".join(one.lexemes), one.role
+
+
+def _reading(view: ParseView) -> Iterator[str]:
+    found = (
+        ("terms", view.terms),
+        ("phrases", view.phrases),
+        ("excluded", view.excluded),
+        ("dropped", view.stop_words),
+    )
+    for name, terms in found:
+        if terms:
+            yield _row(name, ", ".join(terms))
+    if not view.terms and not view.phrases:
+        yield _row("terms", "none, so full text finds nothing")
+    for dash in view.dashes:
+        yield _row("dash", f'"{dash.written}" was read as an exclusion of {", ".join(dash.excluded)}')
+    if view.meant is not None:
+        yield _row("meant?", f"{_short(view.meant)}  (finds {', '.join(view.meant_terms) or 'nothing'})")
+
+
+# --- lines ---------------------------------------------------------------------------------------------------------
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:<{_COLUMN}}{text}"
+
+
+def _stage(name: str, rank: int | None, text: str) -> str:
+    return f"{name:<{_COLUMN - 1}} {'–' if rank is None else rank:>5}  {text}"
+
+
+def _detail(text: str) -> str:
+    return f"{'':<{_COLUMN + 7}}{text}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[: _SHOWN_CHARS - 1]}…"
+
+
+def _table(rows: Iterable[Sequence[str]], sides: str) -> list[str]:
+    """The rows in columns as wide as their widest cell; `sides` has < or > for each column."""
+    cells = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
+        for row in cells
+    ]
