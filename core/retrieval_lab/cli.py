@@ -24,6 +24,7 @@ from retrieval_lab import (
     cli_doctor,
     cli_eval,
     cli_index,
+    cli_rescue,
     cli_search,
 )
 from retrieval_lab.errors import LabError
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.command("search")(cli_search.search)
 app.command("trace")(cli_search.trace)
+app.command("rescue")(cli_rescue.rescue)
 app.command("index")(cli_index.index)
 app.command("eval")(cli_eval.evaluate)
 app.command("compare")(cli_compare.compare)

@@ -123,7 +123,7 @@ def _numbers(one: Comparison) -> Iterator[str]:
     yield f"{one.baseline:.3f}"
     yield f"{one.system:.3f}"
     yield signed(one.difference)
-    yield _interval(one.difference_interval)
+    yield interval_text(one.difference_interval)
     yield f"{one.p:.4f}"
     yield f"{one.counts.wins}/{one.counts.ties}/{one.counts.losses}"
     # Where all tie there is nothing to estimate it from, and 0 would promise that any difference shows.
@@ -135,7 +135,7 @@ def signed(value: float) -> str:
     return f"{round(value, 3) + 0.0:+.3f}"
 
 
-def _interval(interval: Interval | None) -> str:
+def interval_text(interval: Interval | None) -> str:
     """Both ends in five cells each, without the 0 before the point."""
     if interval is None:
         return "–"
@@ -157,10 +157,11 @@ def _changed(changes: Sequence[Change]) -> Iterator[str]:
     if not changes:
         yield "the same"
     for change in changes:
-        yield f"{change.key}: {_setting(change.baseline)} → {_setting(change.system)}"
+        yield f"{change.key}: {setting_text(change.baseline)} → {setting_text(change.system)}"
 
 
-def _setting(value: Any) -> str:
+def setting_text(value: Any) -> str:
+    """The value of a setting, as lab.yaml has it; a dash for none."""
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "–"
     return "–" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -87,17 +87,28 @@ def opened_lab(
         raise FaultyInput(lab.index.faults)
 
 
+class Step(Protocol):
+    """Moves a progress bar; `what` is what is done now, if that changes."""
+
+    def __call__(self, done: int, total: int, what: str | None = None) -> None: ...
+
+
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(title: str) -> Iterator[Step]:
     """A bar on stderr, if that is a terminal, that a call with (done, total) moves; it is gone at the end."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(escape(title), total=None)
+
+        def step(done: int, total: int, what: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=escape(what or title))
+
+        yield step
 
 
 def print_json(document: Any) -> None:

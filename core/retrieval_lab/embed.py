@@ -73,18 +73,22 @@ def embed_query(embedder: Embedder, query: str) -> Vectors | None:
 
 
 class QueryVectors:
-    """The vectors of queries; the last one is kept, so that the stages of one query embed it once."""
+    """The vectors of queries; the last `kept` are remembered, one so that the stages of one query embed it once."""
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: Embedder, kept: int = 1) -> None:
         self.dims = embedder.dims
         self._embedder = embedder
-        self._last: tuple[str, Vectors | None] | None = None
+        self._kept = kept
+        self._known: dict[str, Vectors | None] = {}
 
     def of(self, query: str) -> Vectors | None:
         """Return what `embed_query` returns for the query, once NULs and lone surrogates are made spaces."""
-        if self._last is None or self._last[0] != query:
-            self._last = query, embed_query(self._embedder, sendable(query)[0])
-        return self._last[1]
+        if query not in self._known:
+            vector = embed_query(self._embedder, sendable(query)[0])
+            while len(self._known) >= self._kept:
+                del self._known[next(iter(self._known))]
+            self._known[query] = vector
+        return self._known[query]
 
 
 class HashEmbedder:

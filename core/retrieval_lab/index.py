@@ -169,12 +169,17 @@ def _settle(conn: Connection[Any], *, changed: bool, chunks: int) -> None:
         conn.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(CHUNKS.name)))
 
 
+def lock_key(name: str) -> int:
+    """The key of the advisory lock of this name."""
+    return int.from_bytes(sha256(name.encode()).digest()[:8], "big", signed=True)
+
+
 @contextmanager
 def _only_indexer(
     conn: Connection[Any], schema: str, progress: Callable[[Progress], None], cancelled: Callable[[], bool]
 ) -> Iterator[None]:
     """Holds the schema's advisory lock, which PostgreSQL gives back when the session dies."""
-    key = int.from_bytes(sha256(schema.encode()).digest()[:8], "big", signed=True)
+    key = lock_key(schema)
     while not _locked(conn, "SELECT pg_try_advisory_lock(%s)", key):
         progress(Progress(0, 0, waiting=True))
         if cancelled():

@@ -8,11 +8,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import Connection
 
+from retrieval_lab.assembly import Bench, assembled
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, effective_config, save_config
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
@@ -27,16 +28,18 @@ from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
 from retrieval_lab.lexemes import Lexemes
 from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevant, summarise, why_undefined
 from retrieval_lab.paths import bundled_corpus
-from retrieval_lab.pipeline import Leg, Pipeline
+from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Surroundings, Traceable
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
-from retrieval_lab.store import CHUNKS, chunks_of, fetch, unknown_documents
+from retrieval_lab.store import CHUNKS, chunks_of, fetch
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
+
+T = TypeVar("T")
 
 
 class Lab:
@@ -358,26 +361,24 @@ class Lab:
             f"this configuration needs another index ({', '.join(other)}): open it with Lab.open(corpus, config)"
         )
 
+    def work(self, work: Callable[[Bench], T], config: PipelineConfig | None = None) -> T:
+        """What `work`, which only reads, makes of the index; evaluations wait meanwhile. Raises as `trace` does."""
+        config = self._fitting(config)
+        return self._background.ask(lambda conn: work(Bench(conn, self._table, self.embedder, config, self._reranker)))
+
+    def connect(self) -> Connection[Any]:
+        """A new connection to the lab's database, for the caller to close. Raises EnvironmentMissing."""
+        return self._database.connect()
+
     def _pipeline(self, conn: Connection[Any], config: PipelineConfig) -> Pipeline:
-        unknown = unknown_documents(conn, config.filter.doc_ids, table=self._table) if config.filter.doc_ids else []
-        if unknown:
-            raise InputError(
-                f"filter.doc_ids: the corpus has no document {unknown[0]!r}, so nothing could be found in it"
-            )
         on = Surroundings(conn, QueryVectors(self.embedder), self._table, self._plans)
-        if config.reranker not in self._rerankers:
-            self._rerankers[config.reranker] = config.reranker.build()
-        return Pipeline(
-            legs=tuple(Leg(settings.build(on), settings.n, settings.weight) for settings in config.retrievers),
-            fetch=partial(fetch, conn, table=self._table),
-            vectors=on.vectors,
-            reranker=self._rerankers[config.reranker],
-            n=config.fusion.n,
-            top_k=config.top_k,
-            mmr_lambda=config.mmr_lambda,
-            fusion=config.fusion.fuse,
-            filter=config.filter,
-        )
+        return assembled(config, on, self._reranker(config.reranker))
+
+    def _reranker(self, settings: RerankerSettings) -> Reranker | None:
+        """One for each settings, so that a model is loaded once."""
+        if settings not in self._rerankers:
+            self._rerankers[settings] = settings.build()
+        return self._rerankers[settings]
 
 
 def _server_versions(conn: Connection[Any]) -> dict[str, str]:

@@ -70,7 +70,7 @@ class Pipeline:
             with stage(leg.retriever.name):
                 found[leg.retriever.name] = _find(leg, query, self.filter, explain)
         with stage("fusion"):
-            fused = self.fusion([one.hits for one in found.values()], [leg.weight for leg in self.legs])
+            fused = self._fused(list(found.values()))
         with stage("fetch"):
             stored = self.fetch([row.chunk_id for row in fused[: self.n]])
             # A chunk may be deleted between two statements.
@@ -91,6 +91,13 @@ class Pipeline:
             notes=tuple(note for one in found.values() for note in one.notes),
             timings=timings,
         )
+
+    def fused(self, query: str) -> list[Ranked]:
+        """Retrieval and fusion alone: `Stages.fused` of the query."""
+        return self._fused([_find(leg, query, self.filter, explain=False) for leg in self.legs])
+
+    def _fused(self, found: Sequence[Found]) -> list[Ranked]:
+        return self.fusion([one.hits for one in found], [leg.weight for leg in self.legs])
 
     def _diversified(self, query: str, reranked: Sequence[Ranked], stored: Stored) -> Sequence[Ranked]:
         if self.mmr_lambda is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -50,6 +50,11 @@ class TermwiseReranker(Protocol):
         """The parts of the score that `rerank` gives to `chunks[row]`, one for each distinct word of the query."""
 
 
+def word_counts(text: str) -> Counter[str]:
+    """How often each word stands in the text."""
+    return Counter(words(text))
+
+
 class LexicalReranker:
     """BM25 with statistics of the candidates alone: needs no model, rewards rare words of the query.
 
@@ -57,16 +62,22 @@ class LexicalReranker:
     `ln(1 + (N - df + 0.5) / (df + 0.5))`, which is never negative.
     """
 
-    def __init__(self, k1: float = BM25_K1, b: float = BM25_B) -> None:
-        """Raises InputError when k1 is negative or b lies outside 0 to 1."""
+    def __init__(
+        self, k1: float = BM25_K1, b: float = BM25_B, *, count: Callable[[str], Counter[str]] = word_counts
+    ) -> None:
+        """`count` is `word_counts`, or a form of it that remembers texts. Raises InputError for k1 or b out of range.
+
+        k1 is 0 or more, b lies in 0 to 1.
+        """
         if k1 < 0 or not 0 <= b <= 1:
             raise InputError(f"BM25 k1 is {k1} and b is {b}; expected k1 of 0 or more and b from 0 to 1")
         self.k1 = k1
         self.b = b
+        self._count = count
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks by BM25, ties in the order given."""
-        counted = _counted(query, chunks)
+        counted = _counted(query, chunks, self._count)
         scores = []  # fsum, so that chunks with equal terms of the sum tie, in whatever order the terms come
         for count, length in zip(counted.counts, counted.lengths, strict=True):
             factor = self._length_factor(length, counted.average)
@@ -76,7 +87,7 @@ class LexicalReranker:
 
     def terms(self, query: str, chunks: Sequence[Chunk], row: int) -> list[TermScore]:
         """The parts of the score of `chunks[row]`, in the order of the query; a word that it lacks adds 0."""
-        counted = _counted(query, chunks)
+        counted = _counted(query, chunks, self._count)
         count, factor = counted.counts[row], self._length_factor(counted.lengths[row], counted.average)
         return [
             TermScore(term, count[term], counted.df[term], idf, factor, self._contribution(idf, count[term], factor))
@@ -101,8 +112,8 @@ class _Counted:
     idf: dict[str, float]
 
 
-def _counted(query: str, chunks: Sequence[Chunk]) -> _Counted:
-    counts = [Counter(words(chunk.text)) for chunk in chunks]
+def _counted(query: str, chunks: Sequence[Chunk], count: Callable[[str], Counter[str]]) -> _Counted:
+    counts = [count(chunk.text) for chunk in chunks]
     lengths = [count.total() for count in counts]
     average = sum(lengths) / len(lengths) if any(lengths) else 1.0
     found_in = {term: sum(term in count for count in counts) for term in dict.fromkeys(words(query))}

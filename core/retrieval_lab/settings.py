@@ -42,6 +42,8 @@ class HashEmbedding:
     """Vectors of hashed words, word pairs and letter triples; needs no model, knows no synonyms."""
 
     kind: ClassVar[str] = "hash"
+    quick: ClassVar[bool] = True
+    """Whether a corpus is embedded in seconds."""
 
     dims: int = 256
 
@@ -58,6 +60,7 @@ class ModelEmbedding:
     """A sentence embedding model of 384 dimensions through fastembed (extra `models`)."""
 
     kind: ClassVar[str] = "fastembed"
+    quick: ClassVar[bool] = False
 
     model: str = "BAAI/bge-small-en-v1.5"
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval_lab.embed import FastEmbedder, HashEmbedder, embed_checked, embed_query
+from retrieval_lab.embed import FastEmbedder, HashEmbedder, QueryVectors, embed_checked, embed_query
 from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.extras import MissingExtra
 from retrieval_lab.types import Chunk
@@ -262,3 +262,20 @@ def test_a_query_with_words_has_a_vector_of_the_embedders_width() -> None:
     vector = embed_query(HashEmbedder(), "word")
     assert vector is not None
     np.testing.assert_allclose(vector, hash_vector("word"), atol=1e-7)
+
+
+@pytest.mark.parametrize(("kept", "asked"), [(1, list("abacba")), (2, list("abca")), (3, list("abc"))])
+def test_as_many_query_vectors_are_remembered_as_asked(kept: int, asked: list[str]) -> None:
+    """Of the queries a, a, b, a, c, b, a those are embedded whose vector was forgotten: the oldest goes first."""
+    embedded: list[str] = []
+
+    class Counting(HashEmbedder):
+        def embed(self, texts: Sequence[str]) -> Vector:
+            embedded.extend(texts)
+            return super().embed(texts)
+
+    vectors = QueryVectors(Counting(8), kept)
+    for query in "aabacba":
+        expected = HashEmbedder(8).embed([query])[0]
+        assert np.array_equal(np.asarray(vectors.of(query)), expected)
+    assert embedded == asked

@@ -59,12 +59,19 @@ LAYERS = [
         "yaml_nodes",
     },
     {
+        "assembly",
         "cluster",
         "config",
         "config_file",
         "config_values",
         "database",
-        "diagnosis",
+        "diagnosis.dashes",
+        "diagnosis.displacement",
+        "diagnosis.follow",
+        "diagnosis.journey",
+        "diagnosis.lost",
+        "diagnosis.parse_view",
+        "diagnosis.report",
         "guardian",
         "guarding",
         "index",
@@ -81,10 +88,11 @@ COMMAND_LINE = ON_THE_LAB + 1
 
 def layer(module: str) -> int:
     """The layer of a module of the core, by its name below the package."""
-    first = module.split(".")[0]
+    first, _, rest = module.partition(".")
     if first.startswith("cli") or first == "__main__":
         return COMMAND_LINE
-    return next((number for number, names in enumerate(LAYERS) if first in names), ON_THE_LAB)
+    known = {first, f"{first}.{rest}"}
+    return next((number for number, names in enumerate(LAYERS) if known & names), ON_THE_LAB)
 
 
 @dataclass(frozen=True)

@@ -138,19 +138,22 @@ def _listed(query_ids: Collection[str]) -> str:
 
 
 def _changes(baseline: Run, system: Run) -> Iterator[Change]:
-    yield from _differing(baseline.config.to_dict(), system.config.to_dict(), "")
+    yield from differing(baseline.config.to_dict(), system.config.to_dict())
     before, after = ([retriever.name for retriever in run.config.retrievers] for run in (baseline, system))
     if before != after and sorted(before) == sorted(after):
         yield Change("retrievers", before, after)  # the same lists in another order
-    yield from _differing(dict(baseline.fingerprint.versions), dict(system.fingerprint.versions), "versions.")
+    yield from differing(dict(baseline.fingerprint.versions), dict(system.fingerprint.versions), "versions.")
 
 
-def _differing(baseline: Mapping[str, Any], system: Mapping[str, Any], prefix: str) -> Iterator[Change]:
-    """Both walked together, so that what only one has stands in its section."""
+def differing(baseline: Mapping[str, Any], system: Mapping[str, Any], prefix: str = "") -> Iterator[Change]:
+    """What differs between two nested mappings, such as `PipelineConfig.to_dict` makes, keys joined with dots.
+
+    Both are walked together, so that what only one has stands in its section.
+    """
     for key in dict.fromkeys([*baseline, *system]):
         before, after = baseline.get(key), system.get(key)
         if isinstance(before, Mapping) or isinstance(after, Mapping):
-            yield from _differing(before or {}, after or {}, f"{prefix}{key}.")
+            yield from differing(before or {}, after or {}, f"{prefix}{key}.")
         elif before != after:
             yield Change(f"{prefix}{key}", before, after)
 

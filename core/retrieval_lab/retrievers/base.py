@@ -95,6 +95,11 @@ class RetrieverSettings(ABC):
         if not (math.isfinite(self.weight) and self.weight >= 0):
             raise SettingError("weight", self.weight, "0 or more")
 
+    @property
+    def extends(self) -> bool:
+        """Whether a deeper list always begins with the rows of a shallower one, so that one may be cut to the other."""
+        return False
+
     @abstractmethod
     def build(self, surroundings: Surroundings) -> Retriever:
         """Return the retriever. It is used by one thread, for as long as the connection is open."""

@@ -28,6 +28,10 @@ class TextSearch(RetrieverSettings):
     name: str = "text"
     operators: bool = True
 
+    @property
+    def extends(self) -> bool:
+        return True
+
     def build(self, surroundings: Surroundings) -> TextRetriever:
         return TextRetriever(self.name, self.operators, surroundings)
 

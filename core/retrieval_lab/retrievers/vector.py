@@ -30,6 +30,10 @@ class VectorSearch(RetrieverSettings):
                 "scan", "hnsw", f"exact, since an HNSW scan yields {MAX_EF_SEARCH} rows at most, not {self.n}"
             )
 
+    @property
+    def extends(self) -> bool:
+        return self.scan == "exact"  # an HNSW scan looks in more places for a longer list
+
     def build(self, surroundings: Surroundings) -> VectorRetriever:
         return VectorRetriever(self.name, self.scan, surroundings)
 
