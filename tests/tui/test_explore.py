@@ -156,17 +156,6 @@ async def test_a_click_moves_the_cursor(app: ExplorerApp, answered: Answered, go
         assert app.explore.active == "vector"
 
 
-async def test_a_storm_of_sizes_breaks_nothing(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
-    async with app.run_test(size=WIDE) as pilot:
-        await answered(pilot, golden[0].query)
-        await pilot.press("1", "j")
-        for size in ((20, 5), (1, 1), (1, 24), (2, 24), (139, 35), (140, 36), NARROW, WIDE):
-            await pilot.resize_terminal(*size)
-            await pilot.press("j", "n", "p")
-        await answered(pilot, golden[0].query)
-        assert app.explore.active == "vector"
-
-
 async def test_help_lists_the_keys_and_closes(app: ExplorerApp, answered: Answered, golden: list[GoldenQuery]) -> None:
     async with app.run_test(size=NARROW) as pilot:
         await answered(pilot, golden[0].query)
