@@ -10,6 +10,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from retrieval_lab_tui import preferences
 from retrieval_lab_tui.app import ExplorerApp
 
 FOLDER = Path(__file__).parent
@@ -34,10 +35,16 @@ PICTURES = (
     Picture("settings", (160, 45), "q08", ("s", *["j"] * 8, "left")),
     Picture("measures", (160, 32), "q01", ("e", "j", "l")),
     Picture("picker", (120, 30), "q01", ("f", "f3", "f2")),
+    Picture("help", (120, 40), "q01", ("question_mark",)),
+    Picture("light", (160, 45), "q08", ("2", "d")),
 )
 
 
 async def main() -> None:
+    # The pictures are the same for everybody, and leave nobody with another theme.
+    preferences.read_theme = lambda: None
+    preferences.write_theme = lambda _: None
+    preferences.read_keymap = lambda _: ({}, ())
     for picture in PICTURES:
         app = ExplorerApp()
         async with app.run_test(size=picture.size) as pilot:
