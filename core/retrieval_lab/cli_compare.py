@@ -14,10 +14,10 @@ from retrieval_lab.cli_text import counted, print_table, stdout
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.text import printable
+from retrieval_lab.wording import interval_text, setting_text, signed
 
 if TYPE_CHECKING:
     from retrieval_lab.evals.comparison import Comparison
-    from retrieval_lab.evals.resampling import Interval
     from retrieval_lab.evals.runs import Run
     from retrieval_lab.evals.versus import Change, Move, Versus
 
@@ -130,19 +130,6 @@ def _numbers(one: Comparison) -> Iterator[str]:
     yield f"{one.detectable:.3f}" if one.detectable else "–"
 
 
-def signed(value: float) -> str:
-    """A difference with its sign; what rounds to 0 is +0.000."""
-    return f"{round(value, 3) + 0.0:+.3f}"
-
-
-def interval_text(interval: Interval | None) -> str:
-    """Both ends in five cells each, without the 0 before the point."""
-    if interval is None:
-        return "–"
-    ends = (signed(end) for end in (interval.low, interval.high))
-    return "…".join(end.replace("0.", ".", 1) if end[1] == "0" else end[:5] for end in ends)
-
-
 def _carried(found: Versus) -> Iterator[str]:
     """The queries that carry each difference; measures that no query moved are left out."""
     label_width = max(map(cell_len, found.measures))
@@ -158,13 +145,6 @@ def _changed(changes: Sequence[Change]) -> Iterator[str]:
         yield "the same"
     for change in changes:
         yield f"{change.key}: {setting_text(change.baseline)} → {setting_text(change.system)}"
-
-
-def setting_text(value: Any) -> str:
-    """The value of a setting, as lab.yaml has it; a dash for none."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "–"
-    return "–" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # --- the queries that moved ----------------------------------------------------------------------------------------

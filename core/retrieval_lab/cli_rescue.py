@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from retrieval_lab.cli_compare import interval_text, setting_text, signed
 from retrieval_lab.cli_options import (
     ConfigOption,
     CorpusOption,
@@ -23,14 +22,13 @@ from retrieval_lab.cli_options import (
 from retrieval_lab.cli_text import counted, print_table
 from retrieval_lab.errors import InputError
 from retrieval_lab.text import printable
+from retrieval_lab.wording import interval_text, signed
 
 if TYPE_CHECKING:
     from retrieval_lab.diagnosis.rescue import Rescue, Rescues
-    from retrieval_lab.diagnosis.rescue_effect import Effect
     from retrieval_lab.evals.summary import Estimate
 
 _SHOWN_HINTS = 3
-_SHOWN_IDS = 3
 
 
 def rescue(
@@ -125,29 +123,12 @@ def _print_rescues(found: Rescues) -> None:
 
 
 def _rows(rescue: Rescue) -> Iterator[Sequence[str | Text]]:
-    change, rank, effect = _change(rescue), str(rescue.after), rescue.effect
+    change, rank, effect = rescue.title, str(rescue.after), rescue.effect
     if effect is None:
         yield change, rank, "–", "", "", ""
         return
-    yield change, rank, _moved(effect), *_estimate("recall", effect.recall)
+    yield change, rank, effect.moved, *_estimate("recall", effect.recall)
     yield "", "", "", *_estimate("MRR", effect.mrr)
-
-
-def _change(rescue: Rescue) -> str:
-    if rescue.edit is not None:
-        term = rescue.edit.term
-        return f"without {term}" if rescue.edit.action == "drop" else f"with {term} (in {rescue.edit.found_in})"
-    shown = next((one for one in rescue.changed if one.key == rescue.setting), rescue.changed[0])
-    setting = rescue.setting.removeprefix("retrievers.")
-    return f"{setting} {setting_text(shown.baseline)} → {setting_text(shown.system)}"
-
-
-def _moved(effect: Effect) -> str:
-    """The ids that are gained and lost, or their numbers where they are many."""
-    parts = []
-    for sign, ids in (("+", effect.gained), ("-", effect.lost)):
-        parts += [f"{sign}{one}" for one in ids] if len(ids) <= _SHOWN_IDS else [f"{sign}{len(ids)} queries"]
-    return " ".join(parts) or "none"
 
 
 def _estimate(name: str, estimate: Estimate) -> tuple[str, str, str]:

@@ -63,6 +63,9 @@ EXPLORE = (
         "app.measures",
         footer=True,
     ),
+    Action("explain", "x", "Why", "Why the wanted passage was lost, what rescues it", "app.explain", footer=True),
+    Action("explain_chunk", "X", "Why this one", "The same of the chunk under the cursor", "app.explain_chunk"),
+    Action("operators", "O", "Operators", "Full text with or without operators", "app.toggle_operators"),
     Action("read", "enter", "Read", "Read the passage under the cursor", "read"),
     Action("read_wanted", "w", "Wanted", "Read the wanted passage", "read_wanted"),
     Action("chunk_before", "left_square_bracket", "Chunk before", "Read the chunk before it", "neighbour(-1)"),
@@ -126,6 +129,19 @@ MEASURES = (
     Action("keep_run", "w", "Keep", "Keep this run", "keep", footer=True),
 )
 
+EXPLAIN = (
+    Action("leave_explain", "escape,x,q", "Back", "Stop the search; else close the explanation", "leave", footer=True),
+    Action("page_journey", "1", "Journey", "The way through every stage", "page(0)", footer=True),
+    Action("page_words", "2", "Words", "How full-text search read the words", "page(1)", footer=True),
+    Action("page_rescues", "3", "Rescues", "The changes that would rescue it", "page(2)", footer=True),
+    Action("page_before", "left,h", "Page before", "The page before", "next_page(-1)"),
+    Action("page_after", "right,l,tab", "Next page", "The next page", "next_page(1)"),
+    Action("explain_up", "up,k", "Up", "One line up", "move(-1)"),
+    Action("explain_down", "down,j", "Down", "One line down", "move(1)"),
+    Action("try_rescue", "enter", "Try", "Try the change on the question", "try", footer=True),
+    Action("reindex", "i", "Index too", "Try other ways of indexing, too", "reindex", footer=True),
+)
+
 CHOOSER = (
     Action("close_chooser", "escape", "Close", "Close without choosing", "dismiss", footer=True),
     Action("choose", "enter", "Choose", "Take what is under the cursor", "choose", footer=True),
@@ -157,6 +173,7 @@ GROUPS = {
     "In the passage": PASSAGE,
     "In the query line": QUERY_LINE,
     "In the settings": SETTINGS,
+    "In an explanation": EXPLAIN,
     "Among the measures": MEASURES,
     "Choosing one of many": CHOOSER,
     "Finding a golden query": PICKER,

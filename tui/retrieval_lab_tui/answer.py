@@ -9,6 +9,7 @@ from typing import Protocol
 from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
 from retrieval_lab.lab import Lab
 from retrieval_lab.text import words
@@ -96,6 +97,8 @@ class Answer:
     marks: Mapping[str, Marks]
     lists: Mapping[str, tuple[Row, ...]]
     fate: Mapping[str, Place]
+    journey: Journey | None
+    """Of a golden query, what happened to its passage at every stage."""
     before: Trace | None
     """The question as it stands in the golden set, under the file's settings, where this is another."""
 
@@ -125,6 +128,7 @@ class Answer:
 def ask(lab: Lab, question: Question, config: PipelineConfig, cancelled: Cancelled) -> Answer:
     """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
     trace = lab.trace(question.asked, config, cancelled=cancelled)
+    journey = None if question.golden is None else lab.explain(trace)
     is_changed = question.edited or config != lab.config
     before = lab.trace(question.golden or question.query) if is_changed else None
     listed = dict.fromkeys(hit.chunk_id for hits in trace.lists.values() for hit in hits)
@@ -132,7 +136,7 @@ def ask(lab: Lab, question: Question, config: PipelineConfig, cancelled: Cancell
     chunks = {**trace.chunks, **lab.chunks(beyond_the_pool)}
     matched = lab.matched_words(trace, [chunk.text for chunk in chunks.values()])
     marks = {chunk_id: _marks(chunk, matched, trace) for chunk_id, chunk in chunks.items()}
-    return Answer(question, trace, chunks, matched, marks, _lists(trace, chunks, marks), trace.fate(), before)
+    return Answer(question, trace, chunks, matched, marks, _lists(trace, chunks, marks), trace.fate(), journey, before)
 
 
 def _marks(chunk: Chunk, matched: frozenset[str], trace: Trace) -> Marks:

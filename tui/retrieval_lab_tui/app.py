@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,18 +14,23 @@ from textual.message import Message
 from textual.widgets import Input
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.errors import Cancelled, FaultyInput, LabError
 from retrieval_lab.history import History
 from retrieval_lab.index import IndexingCancelled, Progress
 from retrieval_lab.lab import Lab
+from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.types import Chunk
 from retrieval_lab_tui import preferences, themes
 from retrieval_lab_tui.actions import EXPLORE, Keymap, shown_keys
 from retrieval_lab_tui.answer import Answer, Question, ask, typed
+from retrieval_lab_tui.explaining import Explaining, RescueProgressed
 from retrieval_lab_tui.exporting import Exporting
 from retrieval_lab_tui.jobs import Finished, Jobs
+from retrieval_lab_tui.live_settings import stepped
 from retrieval_lab_tui.measuring import Measuring, MeasuringEnded, MeasuringProgressed
 from retrieval_lab_tui.screens.confirm import Confirm
+from retrieval_lab_tui.screens.explain import ExplainScreen
 from retrieval_lab_tui.screens.explore import ExploreScreen
 from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.screens.measures import MeasuresScreen
@@ -330,6 +336,66 @@ class ExplorerApp(Exporting):
             faulty = "golden.yaml has faults: ! lists them." if self._lab.golden_faults else "There is no golden.yaml."
             self.say(title, faulty)
         return self._lab is not None and bool(self._lab.golden)
+
+    # Why a passage was lost.
+
+    def action_explain(self) -> None:
+        answer = self.explore.answer
+        if answer is not None and answer.journey is not None:
+            self._show_journey(answer, answer.journey)
+        else:
+            self.action_explain_chunk()
+
+    def action_explain_chunk(self) -> None:
+        lab, answer, chunk = self._lab, self.explore.answer, self.explore.chunk
+        if lab is None or answer is None or chunk is None:
+            self.say("Nothing to explain", "No passage is under the cursor.")
+            return
+        self._jobs.start(
+            "explain",
+            lambda _: lab.explain(answer.trace, chunk.chunk_id),
+            partial(self._show_journey, answer),
+            self._not_answered,
+        )
+
+    def _show_journey(self, answer: Answer, journey: Journey) -> None:
+        if self._lab is not None:
+            config = answer.trace.config
+            self.push_screen(ExplainScreen(Explaining(self._jobs, self.post_message, self._lab, journey, config)))
+
+    @on(RescueProgressed)
+    def _rescue_progressed(self, event: RescueProgressed) -> None:
+        for screen in self.screen_stack if self.is_running else ():
+            if isinstance(screen, ExplainScreen):
+                screen.progress(event.done, event.total, event.what)
+
+    @on(ExplainScreen.RescueWanted)
+    def _try_rescue(self, event: ExplainScreen.RescueWanted) -> None:
+        lab, rescue, question = self._lab, event.rescue, self._question
+        if lab is None or question is None:
+            return
+        if rescue.config.indexing != lab.config.indexing:
+            self.say("Not tried", "This change needs another index: set it in lab.yaml, and open the corpus again.")
+            return
+        self.pop_screen()
+        if rescue.edit is not None:
+            self._ask(replace(question, query=rescue.edit.query))
+        else:
+            self._use(rescue.config)
+
+    def action_toggle_operators(self) -> None:
+        """Full-text search without operators, for a dash or a quote that was meant as text; or with them again."""
+        lab = self._lab
+        if lab is None:
+            return
+        config = self._live or lab.config
+        texts = [one.name for one in config.retrievers if isinstance(one, TextSearch)]
+        for name in texts:
+            config = stepped(config, f"retrievers.{name}.operators", 1)
+        if texts:
+            self._use(config)
+        else:
+            self.say("No full-text search", "This pipeline has none, so there are no operators.")
 
     def action_settings(self) -> None:
         if self._lab is not None:

@@ -106,7 +106,8 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
         return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.trace.unlabelled)}")
     top_k = answer.trace.config.top_k
     chunks = lab.index.chunks if lab is not None and width >= _ROOM_FOR_REASONS else None
-    stages = [_stage(stage, place, top_k, chunks) for stage, place in answer.fate.items()]
+    lost = _lost_stages(answer)
+    stages = [_stage(stage, place, top_k, chunks, is_lost=stage in lost) for stage, place in answer.fate.items()]
     journey = Content.styled(" › ", "$foreground-muted").join(stages)
     missed = not answer.fate["final"].listed
     verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
@@ -129,7 +130,8 @@ def notes_line(trace: Trace) -> Content:
     chip = Content.styled(f" excluded: {', '.join(terms[:_NAMED_EXCLUSIONS])}{more} ", "bold reverse $warning")
     said_by_the_chip = tuple(f"{name} excluded: " for name in trace.lists)
     notes = [Content(one_line(note)) for note in trace.notes if not note.startswith(said_by_the_chip)]
-    return Content.assemble(" ", Content("  ").join([chip, *notes] if terms else notes))
+    hint = Content.assemble(("O", "bold"), " searches it as text")
+    return Content.assemble(" ", Content("  ").join([chip, hint, *notes] if terms else notes))
 
 
 def _wanted(answer: Answer, room: int) -> Content:
@@ -143,19 +145,31 @@ def _wanted(answer: Answer, room: int) -> Content:
     return Content.assemble((shorten_middle(name, 40), "bold"), shown).truncate(room, ellipsis=True)
 
 
-def _stage(stage: str, place: Place, top_k: int, chunks: int | None) -> Content:
-    """The stage with the rank of the wanted passage.
+def _lost_stages(answer: Answer) -> frozenset[str]:
+    """The stages of the fate line that stand for the stage which lost the passage."""
+    lost_at = None if answer.journey is None else answer.journey.lost_at
+    if lost_at in ("pool", "index"):
+        return frozenset(answer.trace.lists)
+    shown = {"fusion": "fused", "reranker": "reranked", "mmr": "final"}
+    return frozenset([shown[lost_at]] if lost_at in shown else [])
+
+
+def _stage(stage: str, place: Place, top_k: int, chunks: int | None, *, is_lost: bool) -> Content:
+    """The stage with the rank of the wanted passage, in reverse where it was lost.
 
     Beyond the end of a list it is red and in brackets, or with `chunks`, the size of the corpus, "246 of 687"; where
     there is none, the reason stands in its place.
     """
     label = f"{_STAGE_LABELS.get(stage, stage)} "
+    lost = "reverse " if is_lost else ""
     if place.listed:
-        return Content.assemble((label, "$foreground-muted"), (str(place.rank), "bold"))
+        return Content.assemble(
+            (label, "$foreground-muted"), (str(place.rank), f"bold {lost}{'$error' if lost else ''}")
+        )
     if stage == "final":
         unlisted = f">{top_k}"
     elif place.rank is not None:
         unlisted = f"({place.rank})" if chunks is None else f"{place.rank} of {chunks}"
     else:
         unlisted = "–" if chunks is None or stage in ("fused", "reranked") else one_line(place.reason or "–")
-    return Content.assemble((label, "$foreground-muted"), (unlisted, "bold $error"))
+    return Content.assemble((label, "$foreground-muted"), (unlisted, f"bold {lost}$error"))

@@ -29,6 +29,7 @@ from retrieval_lab.evals.resampling import Interval
 from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.evals.versus import Change, differing
 from retrieval_lab.stored import Stored, as_text, shown
+from retrieval_lab.wording import setting_text
 
 FORMAT = 1
 
@@ -67,6 +68,16 @@ class Rescue:
     effect: Effect | None
     no_effect: str | None
     config: PipelineConfig
+
+    @property
+    def title(self) -> str:
+        """The change in a few words: `vector.n 50 → 80`, `without take`."""
+        if self.edit is not None:
+            drops = self.edit.action == "drop"
+            return f"without {self.edit.term}" if drops else f"with {self.edit.term} (in {self.edit.found_in})"
+        shown = next((one for one in self.changed if one.key == self.setting), self.changed[0])
+        setting = self.setting.removeprefix("retrievers.")
+        return f"{setting} {setting_text(shown.baseline)} → {setting_text(shown.system)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The rescue as JSON has it."""

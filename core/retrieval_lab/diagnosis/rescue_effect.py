@@ -15,6 +15,8 @@ from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.metrics import QueryResult, evaluate_queries, labels
 from retrieval_lab.types import GoldenQuery
 
+_NAMED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Effect:
@@ -30,6 +32,14 @@ class Effect:
     lost: tuple[str, ...]
     recall: Estimate
     mrr: Estimate
+
+    @property
+    def moved(self) -> str:
+        """The ids that are gained and lost, or their numbers where they are many: `+q11 -q02`."""
+        parts = []
+        for sign, ids in (("+", self.gained), ("-", self.lost)):
+            parts += [f"{sign}{one}" for one in ids] if len(ids) <= _NAMED else [f"{sign}{len(ids)} queries"]
+        return " ".join(parts) or "none"
 
 
 class Others:
