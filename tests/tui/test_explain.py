@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from textual.content import Content
 from textual.widgets import Static
 
 from retrieval_lab.lab import Lab

@@ -39,8 +39,8 @@ def test_one_key_several_and_a_digit_are_taken(keys_file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("next_miss: x\nnext_mis: y\n", 2, "next_mis: no such action"),
-        ("next_miss: x\nnext_miss: y\n", 2, "is there twice"),
+        ("next_miss: z\nnext_mis: y\n", 2, "next_mis: no such action"),
+        ("next_miss: z\nnext_miss: y\n", 2, "is there twice"),
         ("next_miss: n\n", 1, "the key n is that of next_golden"),
         ("next_miss: [a, b]\n", 1, "expected a key such as ctrl+n"),
         ("next_miss: true\n", 1, "expected a key such as ctrl+n"),
@@ -49,7 +49,7 @@ def test_one_key_several_and_a_digit_are_taken(keys_file: Path) -> None:
         ("next_miss: 'a,,b'\n", 1, "expected a key such as ctrl+n"),
         ("- next_miss\n", 1, "expected `action: key`"),
         ("just text\n", 1, "expected `action: key`"),
-        ("next_miss: x\n  y: [\n", 2, "not YAML"),
+        ("next_miss: z\n  y: [\n", 2, "not YAML"),
         ("next_miss: !!python/object:os.system x\n", 1, "tag"),
         ("[a]: x\n", 1, "a list: no such action"),
     ],
@@ -64,8 +64,8 @@ def test_what_cannot_be_used_is_told_with_its_line(keys_file: Path, text: str, l
 
 
 def test_two_actions_may_change_their_keys_one_after_the_other(keys_file: Path) -> None:
-    keys_file.write_text("next_golden: x\nnext_miss: n\n", encoding="utf-8")
-    assert read_keymap(keys_file) == ({"next_golden": "x", "next_miss": "n"}, ())
+    keys_file.write_text("next_golden: z\nnext_miss: n\n", encoding="utf-8")
+    assert read_keymap(keys_file) == ({"next_golden": "z", "next_miss": "n"}, ())
 
 
 def test_ids_are_unique_and_no_key_has_two_meanings_in_one_place() -> None:
