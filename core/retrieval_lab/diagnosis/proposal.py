@@ -168,7 +168,7 @@ def _demoted(journey: Journey) -> tuple[Failure, str] | None:
     fused, reranked = journey.fused, journey.reranked
     if journey.lost_at != "reranker" or fused is None or reranked is None or fused.rank > journey.top_k:
         return None
-    ranks = f"fused rank {fused.rank}, {reranked.kind} reranker {reranked.rank}, of a final list of {journey.top_k}"
+    ranks = f"fused rank {fused.rank}, after the {reranked.kind} reranker {reranked.rank}; the cut is {journey.top_k}"
     return Failure.RERANKER_DEMOTION, ranks
 
 
@@ -187,7 +187,8 @@ def _parted(journey: Journey) -> tuple[Failure, str] | None:
 
 def _no_words(journey: Journey) -> tuple[Failure, str] | None:
     text = journey.text
-    if text is None or (journey.fused is not None and journey.fused.rank <= journey.fused.n):
+    in_pool = journey.fused is not None and journey.fused.rank <= journey.fused.n
+    if text is None or in_pool or journey.lost_at == "index":  # what the exact scan would list, something matches
         return None
     shared, asked = len(text.matched), len(text.matched) + len(text.absent)
     few = shared < FEW * asked

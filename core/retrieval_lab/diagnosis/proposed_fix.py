@@ -22,10 +22,11 @@ def fix_by_rescue(rescues: Rescues) -> tuple[Fix, str] | None:
     """The fix of the first rescue that does no harm and that the vocabulary has a word for; None without one.
 
     Harmless is what loses no more of the other golden queries than it gains. A term of the passage that was added to
-    the query comes last, since only who knows the answer could have asked so.
+    the query is no fix: only who knows the answer could have asked so.
     """
-    harmless = [one for one in rescues.rescues if one.effect is None or len(one.effect.lost) <= len(one.effect.gained)]
-    for rescue in sorted(harmless, key=lambda one: one.cost is Cost.HINT):
+    for rescue in rescues.rescues:
+        if rescue.cost is Cost.HINT or (rescue.effect and len(rescue.effect.lost) > len(rescue.effect.gained)):
+            continue
         fix = _fix_of(rescue)
         if fix is not None:
             return fix, f"rescued by {_change(rescue)}, to rank {rescue.after}{_effect(rescue)}"
@@ -47,7 +48,7 @@ def _fix_of(rescue: Rescue) -> Fix | None:
 
 def _change(rescue: Rescue) -> str:
     if rescue.edit is not None:
-        return f"the query {'without' if rescue.edit.action == 'drop' else 'with'} {rescue.edit.term}"
+        return f"the query without {rescue.edit.term}"
     return ", ".join(f"{change.key} {change.baseline} to {change.system}" for change in rescue.changed)
 
 
@@ -61,6 +62,9 @@ def _effect(rescue: Rescue) -> str:
 
 def fix_by_journey(failure: Failure, journey: Journey) -> tuple[Fix, str]:
     """The fix that the numbers of the journey point to, and why."""
+    text = journey.text
+    if text is not None and text.excluded and text.listed is None:
+        return Fix.QUERY_REWRITE, f"the query excludes it by {', '.join(text.excluded)}"
     if failure is Failure.ANCHOR_AMBIGUITY:
         return Fix.QUERY_REWRITE, "a narrower question would tell the passages apart"
     if failure is Failure.CHUNK_BOUNDARY:
@@ -74,9 +78,10 @@ def fix_by_journey(failure: Failure, journey: Journey) -> tuple[Fix, str]:
 
 def _by_ranks(failure: Failure, journey: Journey) -> Iterator[tuple[Fix, str]]:
     high = [one for one in journey.lists.values() if one.listed is not None and one.listed <= journey.top_k]
-    if failure is Failure.RANKING and high and len(journey.lists) > 1:
+    if failure is Failure.RANKING and 0 < len(high) < len(journey.lists):
         best = min(high, key=lambda one: one.listed or 0)
-        yield Fix.HYBRID_WEIGHTS, f"{best.name} alone has it at rank {best.listed}"
+        others = ", ".join(one.name for one in journey.lists.values() if one not in high)
+        yield Fix.HYBRID_WEIGHTS, f"{best.name} has it at rank {best.listed}, {others} not in the first {journey.top_k}"
     terms = journey.reranked.terms if journey.reranked is not None else None
     if terms and terms[0].length_factor >= LONG:
         yield (
