@@ -59,7 +59,7 @@ def _rows(trace: Trace, passages: Mapping[str, Chunk]) -> None:
                 )
 
 
-def _counted(rows: Sequence[Hit] | Sequence[Ranked], chunks: Mapping[str, Chunk], place: str) -> None:
+def _counted(rows: Sequence[Hit | Ranked], chunks: Mapping[str, Chunk], place: str) -> None:
     for rank, row in enumerate(rows, start=1):
         if row.rank != rank:
             raise InputError(f"{place}[{rank - 1}].rank is {row.rank}; expected {rank}")
