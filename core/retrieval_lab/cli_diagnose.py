@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.cells import cell_len
 
 from retrieval_lab.cli_options import (
     ConfigOption,
@@ -18,12 +20,14 @@ from retrieval_lab.cli_options import (
     print_json,
     progress_bar,
 )
-from retrieval_lab.cli_text import counted, print_table
+from retrieval_lab.cli_text import counted, stdout
 from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.diagnosis.proposal import Proposal
     from retrieval_lab.lab import Lab
+
+_INDENT = " " * 4
 
 
 def diagnose(
@@ -76,19 +80,31 @@ def _found(lab: Lab, golden: str | None, *, rescues: bool) -> Sequence[Proposal]
 
 def _print(found: Sequence[Proposal], queries: int) -> None:
     number = f"{len(found)} {'miss' if len(found) == 1 else 'misses'}"
-    typer.echo(f"{number} of {counted(queries, 'golden query')}{'; proposed, not judged:' if found else ''}")
+    typer.echo(f"{number} of {counted(queries, 'golden query')}{'; proposed, not judged:' if found else ''}\n")
     if found:
-        columns = [("query_id", False), ("failure", False), ("fix", False), ("evidence", False)]
-        print_table(columns, [(one.query_id or "", one.failure, one.fix, one.evidence) for one in found])
+        _print_proposals(found)
+
+
+def _print_proposals(found: Sequence[Proposal]) -> None:
+    """The kinds as a table, and below each row its evidence, which a column would cut."""
+    rows = [("query_id", "failure", "fix"), *((printable(one.query_id or ""), one.failure, one.fix) for one in found)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    below = [[], *(_wrapped(one.evidence) for one in found)]
+    for row, lines in zip(rows, below, strict=True):
+        cells = (f"{cell}{' ' * (width - cell_len(cell))}" for cell, width in zip(row, widths, strict=True))
+        typer.echo("  ".join(cells).rstrip())
+        for line in lines:
+            typer.echo(line)
+
+
+def _wrapped(evidence: str) -> list[str]:
+    return textwrap.wrap(printable(evidence), stdout().width, initial_indent=_INDENT, subsequent_indent=_INDENT)
 
 
 def _print_one(query_id: str, found: Sequence[Proposal]) -> None:
-    """One proposal with all of its evidence, which a table would cut."""
-    for one in found:
-        rows = [("proposed failure", one.failure), ("proposed fix", one.fix)]
-        print_table([("", False), ("", False)], rows)
-        typer.echo(printable(one.evidence))
-    if not found:
-        typer.echo(
-            printable(f"nothing to propose for {query_id}: its passage is found, or its anchor is not in the document")
-        )
+    if found:
+        typer.echo("proposed, not judged:\n")
+        _print_proposals(found)
+    else:
+        why = "its passage is found, or its anchor is not in the document"
+        typer.echo(printable(f"nothing to propose for {query_id}: {why}"))

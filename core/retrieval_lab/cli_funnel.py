@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,7 +51,6 @@ def funnel(
 
 
 def _print(found: Funnel, *, by_kind: bool) -> None:
-    from retrieval_lab.diagnosis.funnel import STAGES
     from retrieval_lab.diagnosis.funnel_text import funnel_text, lost_text
 
     width = stdout().width
@@ -61,13 +59,17 @@ def _print(found: Funnel, *, by_kind: bool) -> None:
         typer.echo(f"\nlost\n{lost}")
     if by_kind:
         typer.echo()
-        titles = [("kind", False), *((name, True) for name in ("queries", *STAGES, "final")), ("share", False)]
-        print_table(titles, _kinds(found))
+        _print_kinds(found)
 
 
-def _kinds(found: Funnel) -> Iterator[tuple[str, ...]]:
+def _print_kinds(found: Funnel) -> None:
+    """A row for each kind; stages that lose nothing at all have no column."""
     from retrieval_lab.diagnosis.funnel_text import share_text
 
+    lossy = [step.stage for step in found.all.steps if step.lost]
+    rows = []
     for kind, level in found.by_kind.items():
-        lost = (str(len(step.lost)) if step.lost else "·" for step in level.steps)
-        yield kind, str(level.queries), *lost, str(len(level.found)), share_text(level.share)
+        lost = (str(len(level.step(stage).lost) or "·") for stage in lossy)
+        rows.append((kind, str(level.queries), *lost, str(len(level.found)), share_text(level.share)))
+    titles = [("kind", False), ("queries", True), *((stage, True) for stage in lossy), ("final", True), ("", True)]
+    print_table(titles, rows)

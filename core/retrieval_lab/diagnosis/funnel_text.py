@@ -37,25 +37,26 @@ def lost_text(funnel: Funnel, width: int = 80) -> str:
 
 
 def share_text(share: Share) -> str:
-    """A share with its interval, such as `27% (17 to 41%)`; a dash of nothing."""
+    """A share with its interval, such as `27% (17–41%)`; a dash of nothing."""
     if share.value is None or share.interval is None:
         return "–"
-    return f"{share.value:.0%} ({100 * share.interval.low:.0f} to {share.interval.high:.0%})"
+    return f"{share.value:.0%} ({100 * share.interval.low:.0f}–{share.interval.high:.0%})"
 
 
 def _picture(funnel: Funnel, level: Level, width: int) -> Iterator[str]:
-    whys = {step.stage: _why(step.stage, funnel.config) for step in level.steps}
+    whys = {step.stage: _why(step.stage, funnel.config) if step.lost else "" for step in level.steps}
     numbers = len(str(level.queries))
     shares = {step.stage: share_text(step.share) if step.lost else "" for step in level.steps}
     share_width = max(map(len, shares.values()))
     # The number that is left and lost, the gaps, and the reason leave the rest to the bar.
     right = numbers + 3 + share_width + 2 + max(map(len, whys.values()))
     bar = max(_LEAST_BAR, width - _STAGE - numbers - 4 - right)
-    yield f"{'':<{_STAGE}} {level.queries:>{numbers}} {_bar(level.queries, level.queries, level.queries, bar)}  asked for"
+    asked = _bar(level.queries, level.queries, level.queries, bar)
+    yield f"{'asked':<{_STAGE}} {level.queries:>{numbers}} {asked}"
     for step in level.steps:
         drawn = _bar(step.left, step.entered, level.queries, bar)
         lost = f"-{len(step.lost)}" if step.lost else "·"
-        told = f"{shares[step.stage]:<{share_width}}  {whys[step.stage]}" if step.lost else ""
+        told = f"{shares[step.stage]:<{share_width}}  {whys[step.stage]}"
         line = f"{step.stage:<{_STAGE}} {step.left:>{numbers}} {drawn}  {lost:>{numbers + 1}}  {told}"
         yield line if len(line) <= width else f"{line[: width - 1]}…"
     yield (
