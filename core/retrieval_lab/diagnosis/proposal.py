@@ -6,14 +6,16 @@ The first rule that fits decides. They stand in this order because each says mor
 
 1. `chunk-boundary`, when a cut parts the anchor: then no chunk is the passage, and no later stage can be blamed. An
    anchor that is not in its document at all is a fault of the label; there is nothing to propose.
-2. `anchor-ambiguity`, when a passage of the final list is nearly the same text, or shares most content words of the
-   anchor's sentence: then the question may be answered, and whatever lost the anchor did little harm.
-3. `reranker-demotion`, when fusion had the passage within the cut and the reranker lost it: two ranks alone.
-4. `chunk-boundary`, when the heading path has a word of the query that the passage lacks, or a chunk next to it has
+2. `anchor-ambiguity`, when a passage of the final list is nearly the same text: then the question may be answered, and
+   whatever lost the anchor did little harm.
+3. `reranker-demotion`, when fusion had the passage within the cut and the reranker lost it: two ranks, nothing else.
+4. `anchor-ambiguity`, when a passage of the final list shares most content words of the anchor's sentence. It stands
+   below two ranks because words may be shared by chance, numbers above all.
+5. `chunk-boundary`, when the heading path has a word of the query that the passage lacks, or a chunk next to it has
    most of them. It stands above the two below because it names a cause of theirs.
-5. `vocabulary-gap`, when the passage is outside the pool and shares no word with the query, or is on no list and shares
+6. `vocabulary-gap`, when the passage is outside the pool and shares no word with the query, or is on no list and shares
    few: there is too little to match.
-6. `ranking`: all else. Something matches, but others match better.
+7. `ranking`: all else. Something matches, but others match better.
 
 The fix is that of the smallest rescue that does no harm, where rescues are given: it was tried. Without one it follows
 from the failure and the numbers of the journey: what they name as the cause.
@@ -144,19 +146,23 @@ def _failures(journey: Journey) -> Iterator[tuple[Failure, str]]:
         if journey.anchor is not None and journey.anchor.parts:
             yield Failure.CHUNK_BOUNDARY, journey.reason or "a cut parts the anchor"
         return
-    rules = (_ambiguous, _demoted, _parted, _no_words)
+    rules = (_twin, _demoted, _answered, _parted, _no_words)
     yield from (found for rule in rules if (found := rule(journey)) is not None)
     yield Failure.RANKING, f"lost at {journey.lost_at}: {journey.reason}{_shared(journey)}"
 
 
-def _ambiguous(journey: Journey) -> tuple[Failure, str] | None:
-    in_final = {one.chunk_id: one for one in journey.displacement.above if one.final_rank is not None}
+def _twin(journey: Journey) -> tuple[Failure, str] | None:
+    in_final = {one.chunk_id: one.final_rank for one in journey.displacement.above if one.final_rank is not None}
     for group in journey.displacement.duplicates:
         twin = next((one for one in group.chunk_ids if one in in_final), None)
         if journey.chunk_id in group.chunk_ids and twin is not None:
-            rank = in_final[twin].final_rank
-            return Failure.ANCHOR_AMBIGUITY, f"{twin} at rank {rank} is a near-duplicate (cosine {group.cosine:.2f})"
-    best = next((one for one in journey.displacement.answering if one.chunk_id in in_final), None)
+            alike = f"is a near-duplicate (cosine {group.cosine:.2f})"
+            return Failure.ANCHOR_AMBIGUITY, f"{twin} at rank {in_final[twin]} {alike}"
+    return None
+
+
+def _answered(journey: Journey) -> tuple[Failure, str] | None:
+    best = next((one for one in journey.displacement.answering if one.final_rank is not None), None)
     if best is None:
         return None
     words = f"{len(best.shared)} of {len(journey.displacement.content_words)} content words of the anchor's sentence"
