@@ -21,8 +21,10 @@ from retrieval_lab import (
     cli_compare,
     cli_config,
     cli_db,
+    cli_diagnose,
     cli_doctor,
     cli_eval,
+    cli_funnel,
     cli_index,
     cli_rescue,
     cli_search,
@@ -45,6 +47,8 @@ app = typer.Typer(
 app.command("search")(cli_search.search)
 app.command("trace")(cli_search.trace)
 app.command("rescue")(cli_rescue.rescue)
+app.command("funnel")(cli_funnel.funnel)
+app.command("diagnose")(cli_diagnose.diagnose)
 app.command("index")(cli_index.index)
 app.command("eval")(cli_eval.evaluate)
 app.command("compare")(cli_compare.compare)

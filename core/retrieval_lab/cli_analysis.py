@@ -41,6 +41,9 @@ KeyOption = Annotated[
 @app.command()
 def init(
     corpus: CorpusArgument = None,
+    propose: Annotated[
+        bool, typer.Option("--propose", help="Write a proposed failure and fix, with the evidence, into empty notes.")
+    ] = False,
     config: ConfigOption = None,
     overrides: SetOption = None,
     dsn: DsnOption = None,
@@ -50,32 +53,39 @@ def init(
 
     A miss is a golden query none of whose relevant chunks is in the final
     list. Its failure and its fix are 'todo' until you write them, in any
-    editor. What is in the file stays as it is. Exit code 2 when a miss has an
+    editor. What is in the file stays as it is. With --propose the notes of
+    rows that nobody has judged or noted say what `diagnose` proposes; failure
+    and fix stay 'todo', since they are yours. Exit code 2 when a miss has an
     id that no row can hold.
 
     Example: [bold]retrieval-lab analysis init fixtures/corpus[/bold]
     """
-    from retrieval_lab.diagnosis.analysis_edits import add_rows, can_hold
+    from retrieval_lab.diagnosis.analysis_edits import add_notes, add_rows, can_hold
     from retrieval_lab.diagnosis.analysis_file import Document, Row
     from retrieval_lab.diagnosis.analysis_store import analysis_path, edit_analysis
 
     with opened_lab(corpus, config, overrides, dsn) as lab:
         misses = _misses(lab)
+        notes = _proposed(lab) if propose else {}
         added: list[str] = []
+        noted: list[str] = []
 
         def change(document: Document) -> Document:
             there = document.by_query()
             added[:] = [one for one in misses.ids if one not in there and can_hold(one)]
-            return add_rows(document, map(Row, added), queries=misses.queries)
+            grown = add_rows(document, map(Row, added), queries=misses.queries)
+            grown, noted[:] = add_notes(grown, {one: notes[one] for one in misses.ids if one in notes})
+            return grown
 
         document = edit_analysis(lab.corpus, change)
         path = analysis_path(lab.corpus)
         left_out = [one for one in misses.ids if not can_hold(one)]
         if as_json:
-            rows = {"rows": len(document.rows), "added": added, "left_out": left_out}
+            rows = {"rows": len(document.rows), "added": added, "proposed": noted, "left_out": left_out}
             print_json({"file": str(path), "misses": len(misses.ids), **rows})
         else:
-            typer.echo(printable(f"{path}: {counted(len(added), 'row')} added, {_count(misses)}"))
+            proposed = f", {counted(len(noted), 'proposal')} noted" if propose else ""
+            typer.echo(printable(f"{path}: {counted(len(added), 'row')} added{proposed}, {_count(misses)}"))
         if left_out:
             why = "no row of a table can hold this id; rename it"
             raise _faulty([Fault(lab.corpus / GOLDEN_FILE, None, why, one) for one in left_out])
@@ -172,6 +182,14 @@ def _misses(lab: Lab) -> Misses:
         unlabelled=tuple(record.query_id for record in records if not record.relevant),
         queries={record.query_id: record.query for record in records},
     )
+
+
+def _proposed(lab: Lab) -> dict[str, str]:
+    """The notes that propose a failure and a fix, by query id."""
+    from retrieval_lab.diagnosis.proposal import diagnoses
+
+    with progress_bar("diagnosing") as step:
+        return {one.query_id: one.note for one in diagnoses(lab, progress=step) if one.query_id is not None}
 
 
 def _key(path: Path | None) -> Key | None:

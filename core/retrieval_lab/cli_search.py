@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from retrieval_lab.cli_bundle import BundleOption, NoRescuesOption, written
 from retrieval_lab.cli_explain import explained, print_explained
 from retrieval_lab.cli_options import (
     ConfigOption,
@@ -77,6 +78,8 @@ def trace(
     parse: Annotated[
         bool, typer.Option("--parse", help="Show how full-text search read the question, token by token.")
     ] = False,
+    bundle: BundleOption = None,
+    no_rescues: NoRescuesOption = False,
     corpus: CorpusOption = None,
     config: ConfigOption = None,
     overrides: SetOption = None,
@@ -87,14 +90,21 @@ def trace(
 
     Of a golden query, or with --chunk, also where the wanted passage stands, counted over the whole corpus beyond the
     end of a list, and its journey: the stage that lost it, and what stands in its place. With --json: the whole trace,
-    with the journey under its name.
+    with the journey under its name. With --bundle: all of that and more in one file for a colleague, who needs neither
+    the corpus nor a database to look at it.
 
     Example: [bold]retrieval-lab trace --golden q08[/bold]
     """
     if (query is None) == (golden is None):
         raise InputError('name one question: retrieval-lab trace "QUESTION", or retrieval-lab trace --golden ID')
+    if no_rescues and bundle is None:
+        raise InputError("--no-rescues leaves them out of a bundle; name its file with --bundle FILE")
     with opened_lab(corpus, config, overrides, dsn) as lab:
-        made = lab.trace(query if query is not None else lab.golden_query(golden or ""))
+        asked = query if query is not None else lab.golden_query(golden or "")
+        if bundle is not None:
+            written(lab, asked, chunk, bundle, rescues=not no_rescues, as_json=as_json)
+            return
+        made = lab.trace(asked)
         if chunk is not None and chunk not in lab.chunks([chunk]):
             raise InputError(f"no chunk {chunk!r} in this corpus; ids look like {next(iter(made.chunks), 'name#000')}")
         places = {one: made.ranks_of(one) for one in ([chunk] if chunk else made.relevant)}

@@ -30,13 +30,13 @@ from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevan
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.rerankers import Reranker
-from retrieval_lab.retrievers.base import Surroundings, Traceable
+from retrieval_lab.retrievers.base import Surroundings
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
 from retrieval_lab.store import CHUNKS, chunks_of, fetch
 from retrieval_lab.text import words
-from retrieval_lab.trace import Trace
+from retrieval_lab.trace import Trace, beyond
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
 
 T = TypeVar("T")
@@ -153,14 +153,14 @@ class Lab:
             golden=golden,
             relevant=tuple(wanted),
             unlabelled=why_undefined(chunks, golden) if golden and not wanted else None,
-            beyond=_beyond(pipeline, made, wanted),
+            beyond=beyond(pipeline, made, wanted),
             locate=partial(self._locate, made, config),
         )
 
     def _locate(self, made: Stages, config: PipelineConfig, chunk_id: str) -> Mapping[str, Place]:
         """Where a chunk stands beyond the lists of a trace, asked later."""
         return self._questions.ask(
-            lambda conn: _beyond(self._pipeline(conn, config), made, [chunk_id]).get(chunk_id, {})
+            lambda conn: beyond(self._pipeline(conn, config), made, [chunk_id]).get(chunk_id, {})
         )
 
     def changed_files(self) -> tuple[Path, ...]:
@@ -234,7 +234,7 @@ class Lab:
 
         Raises InputError when there is none of this id or no golden.yaml, FaultyInput when that has faults.
         """
-        self._require_golden()
+        self.require_golden()
         found = {query.query_id: query for query in self.golden}
         if query_id not in found:
             close = difflib.get_close_matches(query_id, found, n=3) or list(found)[:3]
@@ -291,7 +291,7 @@ class Lab:
         `trace` does.
         """
         config = self._fitting(config)
-        self._require_golden()
+        self.require_golden()
         return self._background.ask(lambda conn: self._evaluate(conn, config, progress, cancelled))
 
     def _evaluate(
@@ -340,7 +340,8 @@ class Lab:
     ) -> None:
         self.close()
 
-    def _require_golden(self) -> None:
+    def require_golden(self) -> None:
+        """Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty."""
         if self.golden_faults:
             raise FaultyInput(self.golden_faults)
         if not self.golden:
@@ -385,24 +386,6 @@ def _server_versions(conn: Connection[Any]) -> dict[str, str]:
     statement = "SELECT current_setting('server_version'), extversion FROM pg_extension WHERE extname = 'vector'"
     row = conn.execute(statement).fetchone()
     return {} if row is None else {"postgresql": str(row[0]), "pgvector": str(row[1])}
-
-
-def _beyond(pipeline: Pipeline, made: Stages, chunk_ids: Sequence[str]) -> dict[str, dict[str, Place]]:
-    """Where each chunk stands in the whole corpus, for each retriever whose list does not hold it."""
-    found: dict[str, dict[str, Place]] = {}
-    for leg in pipeline.legs:
-        name = leg.retriever.name
-        listed = {hit.chunk_id for hit in made.lists[name]}
-        unlisted = [chunk_id for chunk_id in chunk_ids if chunk_id not in listed]
-        if not unlisted:
-            continue
-        if isinstance(leg.retriever, Traceable):
-            places = leg.retriever.places(made.query, unlisted, pipeline.filter)
-        else:
-            places = dict.fromkeys(unlisted, Place(None, reason=f"beyond its list of {len(listed)}"))
-        for chunk_id, place in places.items():
-            found.setdefault(chunk_id, {})[name] = place
-    return found
 
 
 def _golden(corpus: Path) -> tuple[tuple[GoldenQuery, ...], tuple[Fault, ...]]:

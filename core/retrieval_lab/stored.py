@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -144,9 +145,11 @@ def as_text(value: Any, place: str) -> str:
 
 def as_number(value: Any, place: str) -> float:
     """The finite number. JSON has no others, but Python reads and writes them."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise InputError(f"{place} is {shown(value)}; expected a number")
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(OverflowError):  # a whole number in JSON may be larger than any float
+            if math.isfinite(number := float(value)):
+                return number
+    raise InputError(f"{place} is {shown(value)}; expected a number")
 
 
 def as_count(value: Any, place: str) -> int:

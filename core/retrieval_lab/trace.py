@@ -8,6 +8,8 @@ from typing import Any
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
+from retrieval_lab.pipeline import Pipeline
+from retrieval_lab.retrievers.base import Traceable
 from retrieval_lab.stored import Stored, as_list, as_mapping, as_number, as_rank, as_text
 from retrieval_lab.types import (
     Chunk,
@@ -132,6 +134,24 @@ class Trace(Stages):
             "final": _place_in(self.final, chunk_id)
             or Place(None, reason="not in the pool" if pool is None else f"beyond the first {self.config.top_k}"),
         }
+
+
+def beyond(pipeline: Pipeline, made: Stages, chunk_ids: Sequence[str]) -> dict[str, dict[str, Place]]:
+    """Where each chunk stands in the whole corpus, for each retriever whose list does not hold it."""
+    found: dict[str, dict[str, Place]] = {}
+    for leg in pipeline.legs:
+        name = leg.retriever.name
+        listed = {hit.chunk_id for hit in made.lists[name]}
+        unlisted = [chunk_id for chunk_id in chunk_ids if chunk_id not in listed]
+        if not unlisted:
+            continue
+        if isinstance(leg.retriever, Traceable):
+            places = leg.retriever.places(made.query, unlisted, pipeline.filter)
+        else:
+            places = dict.fromkeys(unlisted, Place(None, reason=f"beyond its list of {len(listed)}"))
+        for chunk_id, place in places.items():
+            found.setdefault(chunk_id, {})[name] = place
+    return found
 
 
 def _place_in(rows: Sequence[Hit] | Sequence[Ranked], chunk_id: str) -> Place | None:

@@ -70,6 +70,7 @@ LAYERS = [
         "diagnosis.follow",
         "diagnosis.journey",
         "diagnosis.lost",
+        "diagnosis.nearby",
         "diagnosis.parse_view",
         "diagnosis.report",
         "guardian",

@@ -17,6 +17,7 @@ from retrieval_lab.diagnosis.analysis_file import (
     NOTES,
     QUERY,
     QUERY_ID,
+    TODO,
     Document,
     Row,
     Section,
@@ -91,6 +92,20 @@ def set_row(
         document = _with_notes(document, table)
     places = {NOTES: table.width, **table.columns}
     return _rewritten(document, row.line - 1, {places[name]: _in_cell(text) for name, text in changed.items()})
+
+
+def add_notes(document: Document, notes: Mapping[str, str]) -> tuple[Document, list[str]]:
+    """Put notes, by query id, into rows that are neither judged nor noted; the document and the ids that got one.
+
+    A row that a person has begun stays as it is, as does a query without a row.
+    """
+    noted = []
+    for query_id, note in notes.items():
+        row = document.row(query_id)
+        if row is not None and (row.failure, row.fix, row.notes) == (TODO, TODO, ""):
+            document = set_row(document, query_id, notes=note)
+            noted.append(query_id)
+    return document, noted
 
 
 def remove_row(document: Document, query_id: str) -> Document:

@@ -32,7 +32,8 @@ class Above:
 
     `ranks` has its rank in each list, None where the list does not hold it: the sides that voted for it are those that
     do. `shared` are the content words that it shares with the sentence of the anchor, `share` is their part of all of
-    them, from 0 to 1, and None where there is nothing to share.
+    them, from 0 to 1, and None where there is nothing to share. `final_rank` is its rank in the final list, if it is
+    there.
     """
 
     chunk_id: str
@@ -41,6 +42,7 @@ class Above:
     ranks: Mapping[str, int | None]
     shared: tuple[str, ...]
     share: float | None
+    final_rank: int | None = None
 
     @property
     def answers(self) -> bool:
@@ -120,10 +122,13 @@ def displacement(
     rows = {"fused": trace.pool, "reranked": trace.reranked}.get(stage, trace.final)
     above = _above(rows, None if wanted is None else wanted.chunk_id)
     compared = [*([wanted] if wanted else []), *(trace.chunks[row.chunk_id] for row in above)]
+    final = {row.chunk_id: row.rank for row in trace.final}
     words, held = _shared_words(conn, sentence, [row.chunk_id for row in above], table)
     return Displacement(
         stage=stage,
-        above=tuple(_described(row, trace, words, held.get(row.chunk_id, ())) for row in above),
+        above=tuple(
+            _described(row, trace, words, held.get(row.chunk_id, ()), final.get(row.chunk_id)) for row in above
+        ),
         duplicates=_duplicates(compared),
         sentence=sentence,
         content_words=words,
@@ -145,7 +150,7 @@ def _above(rows: Sequence[Ranked], chunk_id: str | None) -> Sequence[Ranked]:
     return rows[:place]
 
 
-def _described(row: Ranked, trace: Trace, words: Sequence[str], shared: Sequence[str]) -> Above:
+def _described(row: Ranked, trace: Trace, words: Sequence[str], shared: Sequence[str], final_rank: int | None) -> Above:
     return Above(
         chunk_id=row.chunk_id,
         rank=row.rank,
@@ -153,6 +158,7 @@ def _described(row: Ranked, trace: Trace, words: Sequence[str], shared: Sequence
         ranks=dict(zip(trace.lists, row.ranks, strict=True)),
         shared=tuple(shared),
         share=len(shared) / len(words) if words else None,
+        final_rank=final_rank,
     )
 
 
@@ -200,6 +206,7 @@ def _read_above(value: Any, place: str) -> Above:
         ranks=data.named("ranks", as_rank),
         shared=data.each("shared", as_text),
         share=data.number_or_none("share"),
+        final_rank=data.rank_or_none("final_rank"),
     )
 
 

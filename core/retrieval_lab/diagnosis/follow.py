@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg import Connection
@@ -23,9 +23,11 @@ from retrieval_lab.diagnosis.journey import (
     Reranked,
 )
 from retrieval_lab.diagnosis.lost import lost_at, why
+from retrieval_lab.diagnosis.nearby import nearby
 from retrieval_lab.errors import InputError
 from retrieval_lab.highlight import anchor_spans
 from retrieval_lab.hybrid import MAX_EF_SEARCH
+from retrieval_lab.mmr import Pick
 from retrieval_lab.pipeline import Leg, Pipeline
 from retrieval_lab.rerankers import TermwiseReranker
 from retrieval_lab.retrievers.base import Traceable
@@ -65,7 +67,7 @@ def follow(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk_id: str | Non
     Without a chunk_id it is that of the chunk with the golden query's anchor, the best placed one of several. Raises
     InputError when there is no such chunk, and when there is neither a chunk_id nor a golden query.
     """
-    wanted = chunk_id if chunk_id is not None else _best_placed(trace)
+    wanted = chunk_id if chunk_id is not None else best_placed(trace)
     if wanted is not None:
         return _through_the_stages(trace, pipeline, corpus, corpus.chunk(wanted))
     if trace.golden is not None:
@@ -73,8 +75,21 @@ def follow(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk_id: str | Non
     raise InputError("name the passage to follow: a chunk_id, or a golden query instead of the question")
 
 
-def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Journey:
-    anchor = Anchor(trace.relevant, ()) if chunk.chunk_id in trace.relevant else None
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where a chunk stands at every stage, the stage that lost it and why, as `Journey` has them."""
+
+    lists: Mapping[str, OnList]
+    fused: Fused | None
+    reranked: Reranked | None
+    mmr: Pick | None
+    final_rank: int | None
+    lost_at: LostAt | None
+    reason: str | None
+
+
+def way(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Way:
+    """The chunk's way through the trace, which this pipeline made."""
     lists = {
         settings.name: _on_list(settings.kind, leg, trace, pipeline, corpus, chunk)
         for settings, leg in zip(trace.config.retrievers, pipeline.legs, strict=True)
@@ -83,33 +98,41 @@ def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk:
     mmr = pipeline.pick(trace.query, trace.reranked, chunk.chunk_id)
     final_rank = _rank(trace.final, chunk.chunk_id)
     stage = lost_at(trace.config, lists, fused, reranked, final_rank)
+    return Way(lists, fused, reranked, mmr, final_rank, stage, why(stage, trace.config, lists, fused, reranked, mmr))
+
+
+def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Journey:
+    anchor = Anchor(trace.relevant, ()) if chunk.chunk_id in trace.relevant else None
+    found = way(trace, pipeline, corpus, chunk)
     sentence = anchor_sentence(chunk.text, trace.golden.anchor) if anchor and trace.golden else None
-    return Journey(
+    above = _STAGE_OF.get(found.lost_at, "final")
+    journey = Journey(
         query=trace.query,
         top_k=trace.config.top_k,
         golden=trace.golden,
         anchor=anchor,
         chunk=chunk,
-        lists=lists,
-        fused=fused,
-        reranked=reranked,
-        mmr=mmr,
-        final_rank=final_rank,
-        lost_at=stage,
-        reason=why(stage, trace.config, lists, fused, reranked, mmr),
-        displacement=displacement(
-            corpus.conn, trace, chunk, _STAGE_OF.get(stage, "final"), sentence, table=corpus.table
-        ),
+        **{key: getattr(found, key) for key in Way.__slots__},
+        displacement=displacement(corpus.conn, trace, chunk, above, sentence, table=corpus.table),
     )
+    if (text := journey.text) is None:
+        return journey
+    return replace(journey, nearby=nearby(corpus.conn, chunk, text.absent, text.apart, table=corpus.table))
 
 
-def _best_placed(trace: Trace) -> str | None:
-    """The relevant chunk that came furthest: by its final rank, else its reranked, fused, or best rank on a list."""
+def best_placed(trace: Trace) -> str | None:
+    """The relevant chunk that came furthest: by its final rank, else its reranked, fused, or best rank on a list.
 
-    def standing(chunk_id: str) -> tuple[float, ...]:
+    None when no chunk is relevant. Ranks beyond the lists are asked for only where no list that counts holds any.
+    """
+    for rows in (trace.final, trace.reranked, trace.fused):
+        found = next((row.chunk_id for row in rows if row.chunk_id in trace.relevant), None)
+        if found is not None:
+            return found
+
+    def standing(chunk_id: str) -> float:
         places = trace.ranks_of(chunk_id)
-        ranks = [places[stage].rank or math.inf for stage in ("final", "reranked", "fused")]
-        return (*ranks, min(places[name].rank or math.inf for name in trace.lists))
+        return min(places[name].rank or math.inf for name in trace.lists)
 
     return min(trace.relevant, key=lambda chunk_id: (standing(chunk_id), chunk_id), default=None)
 
@@ -118,12 +141,7 @@ def _best_placed(trace: Trace) -> str | None:
 
 
 def _lost_at_chunking(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> Journey:
-    chunks = corpus.document(golden.doc_id)
-    text = _document_text(chunks)
-    parts = _parts(chunks, text, golden.anchor)
-    reason = trace.unlabelled or "no chunk holds the anchor"
-    if parts:
-        reason = f"a cut parts the anchor: {' and '.join(part.chunk_id for part in parts)} hold a part each"
+    text, parts, reason = parted(trace, golden, corpus)
     sentence = anchor_sentence(text, golden.anchor)
     return Journey(
         query=trace.query,
@@ -140,6 +158,16 @@ def _lost_at_chunking(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> Jour
         reason=reason,
         displacement=displacement(corpus.conn, trace, None, "final", sentence, table=corpus.table),
     )
+
+
+def parted(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> tuple[str, tuple[AnchorPart, ...], str]:
+    """Of an anchor that no chunk holds: the text of its document, its parts where a cut parts it, and the reason."""
+    chunks = corpus.document(golden.doc_id)
+    text = _document_text(chunks)
+    parts = _parts(chunks, text, golden.anchor)
+    if not parts:
+        return text, (), trace.unlabelled or "no chunk holds the anchor"
+    return text, parts, f"a cut parts the anchor: {' and '.join(part.chunk_id for part in parts)} hold a part each"
 
 
 def _document_text(chunks: Sequence[Chunk]) -> str:

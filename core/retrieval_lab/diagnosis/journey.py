@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, TypeVar, get_args
 
 from retrieval_lab.diagnosis.displacement import Displacement
+from retrieval_lab.diagnosis.nearby import Nearby
 from retrieval_lab.errors import InputError
 from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore
@@ -129,7 +130,8 @@ class Journey:
 
     `chunk` is the passage, None when no chunk holds the anchor. `lists` has each retriever by name; `vector` and `text`
     are those of the two kinds. `mmr.rank` goes on beyond the cut, and `final_rank` is its rank in the final list.
-    `reason` says in one line why it was lost at `lost_at`.
+    `reason` says in one line why it was lost at `lost_at`. `nearby` says where the words that full text missed in
+    it stand beside it.
     """
 
     query: str
@@ -145,6 +147,7 @@ class Journey:
     lost_at: LostAt | None
     reason: str | None
     displacement: Displacement
+    nearby: Nearby | None = None
 
     @property
     def chunk_id(self) -> str | None:
@@ -187,6 +190,7 @@ class Journey:
             "lost_at": self.lost_at,
             "reason": self.reason,
             "displacement": self.displacement.to_dict(),
+            "nearby": None if self.nearby is None else self.nearby.to_dict(),
         }
 
     @classmethod
@@ -240,13 +244,15 @@ def _read(data: Stored) -> Journey:
         reranked=_read_reranked(data.inner("reranked")) if data.has("reranked") else None,
         mmr=_read_pick(data.inner("mmr")) if data.has("mmr") else None,
         final_rank=data.rank_or_none("final_rank"),
-        lost_at=_read_lost_at(data.text_or_none("lost_at")),
+        lost_at=read_lost_at(data.text_or_none("lost_at")),
         reason=data.text_or_none("reason"),
         displacement=Displacement.from_stored(data.inner("displacement")),
+        nearby=Nearby.from_stored(data.inner("nearby")) if data.has("nearby") else None,
     )
 
 
-def _read_lost_at(found: str | None) -> LostAt | None:
+def read_lost_at(found: str | None) -> LostAt | None:
+    """The stage of that name, None for None. Raises InputError for anything else."""
     for stage in get_args(LostAt):
         if found == stage:
             return stage  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from retrieval_lab.diagnosis.displacement import ANSWERS_FROM, Above, Displacement
 from retrieval_lab.diagnosis.journey import Fused, Journey, OnList, OnTextList, OnVectorList, Reranked
+from retrieval_lab.diagnosis.nearby import Nearby
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, Token
 from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore
@@ -68,6 +69,8 @@ def _stages(journey: Journey) -> Iterator[str]:
         yield _stage(name, one.rank, "; ".join(_list(one)))
         if isinstance(one, OnTextList):
             yield from _terms(one)
+            if one is journey.text:
+                yield from _nearby(journey.nearby)
     yield from _fused(journey.fused)
     yield from _reranked(journey.reranked)
     yield from _mmr(journey.mmr)
@@ -99,6 +102,15 @@ def _terms(one: OnTextList) -> Iterator[str]:
         yield _detail(f"of the absent phrases it holds, but not as a phrase: {', '.join(one.apart)}")
     if one.stop_words:
         yield _detail(f"stop words that it holds, and search drops: {', '.join(one.stop_words)}")
+
+
+def _nearby(near: Nearby | None) -> Iterator[str]:
+    """Where the absent words stand beside the passage."""
+    if near is not None and near.heading:
+        yield _detail(f"in its heading path: {', '.join(near.heading)}")
+    for one in near.neighbours if near is not None else ():
+        if one.holds:
+            yield _detail(f"in {one.chunk_id} beside it: {', '.join(one.holds)}")
 
 
 def _fused(fused: Fused | None) -> Iterator[str]:

@@ -280,17 +280,22 @@ def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecor
     )
 
 
-def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
+def versions(lab: Lab) -> dict[str, str]:
+    """The versions of the lab, Python, numpy, the PostgreSQL server and pgvector."""
     try:
         version = metadata.version("retrieval-lab")
     except metadata.PackageNotFoundError:
         version = "not installed"
-    versions = {"retrieval-lab": version, "python": platform.python_version(), "numpy": np.__version__}
+    ours = {"retrieval-lab": version, "python": platform.python_version(), "numpy": np.__version__}
+    return {**ours, **lab.server_versions()}
+
+
+def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
     return Fingerprint(
         embedder=lab.embedder.name,
         reranker=_name(config.reranker),
         scans={one.name: one.scan for one in config.retrievers if isinstance(one, VectorSearch)},
-        versions={**versions, **lab.server_versions()},
+        versions=versions(lab),
     )
 
 
