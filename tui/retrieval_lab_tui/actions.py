@@ -63,6 +63,7 @@ EXPLORE = (
         "app.measures",
         footer=True,
     ),
+    Action("analysis", "a", "Analysis", "All misses: where each was lost, judgments", "app.analysis", footer=True),
     Action("explain", "x", "Why", "Why the wanted passage was lost, what rescues it", "app.explain", footer=True),
     Action("explain_chunk", "X", "Why this one", "The same of the chunk under the cursor", "app.explain_chunk"),
     Action("operators", "O", "Operators", "Full text with or without operators", "app.toggle_operators"),
@@ -142,6 +143,31 @@ EXPLAIN = (
     Action("reindex", "i", "Index too", "Try other ways of indexing, too", "reindex", footer=True),
 )
 
+_JUDGED = ("first", "second", "third", "fourth", "fifth")
+
+ANALYSIS = (
+    Action("leave_analysis", "escape,a,q", "Back", "Close the analysis", "leave", footer=True),
+    Action("miss_up", "up,k,M", "Up", "The miss above", "move(-1)"),
+    Action("miss_down", "down,j,m", "Down", "The miss below", "move(1)"),
+    *(
+        Action(f"judge_failure_{place}", str(place), nth, f"Its failure is the {nth} kind", f"judge({place - 1})")
+        for place, nth in enumerate(_JUDGED, start=1)
+    ),
+    *(
+        Action(f"judge_fix_{place}", str((place + 5) % 10), nth, f"Its fix is the {nth} kind", f"judge({place + 4})")
+        for place, nth in enumerate(_JUDGED, start=1)
+    ),
+    Action("write_notes", "t", "Notes", "Write notes on the miss", "notes", footer=True),
+    Action("write_paragraph", "p", "Paragraph", "Write about its kind of failure", "paragraph", footer=True),
+    Action("ask_miss", "enter", "Lists", "Its lists, side by side", "ask(False)", footer=True),
+    Action("explain_miss", "x", "Why", "Why it was lost, and what rescues it", "ask(True)", footer=True),
+)
+
+PARAGRAPH = (
+    Action("drop_paragraph", "escape", "Drop", "Close without keeping the text", "dismiss", footer=True),
+    Action("keep_paragraph", "ctrl+s,f10", "Keep", "Keep the text", "keep", footer=True),
+)
+
 CHOOSER = (
     Action("close_chooser", "escape", "Close", "Close without choosing", "dismiss", footer=True),
     Action("choose", "enter", "Choose", "Take what is under the cursor", "choose", footer=True),
@@ -174,6 +200,8 @@ GROUPS = {
     "In the query line": QUERY_LINE,
     "In the settings": SETTINGS,
     "In an explanation": EXPLAIN,
+    "In the analysis": ANALYSIS,
+    "Writing a paragraph": PARAGRAPH,
     "Among the measures": MEASURES,
     "Choosing one of many": CHOOSER,
     "Finding a golden query": PICKER,

@@ -27,8 +27,10 @@ from retrieval_lab_tui.answer import Answer, Question, ask, typed
 from retrieval_lab_tui.explaining import Explaining, RescueProgressed
 from retrieval_lab_tui.exporting import Exporting
 from retrieval_lab_tui.jobs import Finished, Jobs
+from retrieval_lab_tui.judging import Judging
 from retrieval_lab_tui.live_settings import stepped
 from retrieval_lab_tui.measuring import Measuring, MeasuringEnded, MeasuringProgressed
+from retrieval_lab_tui.screens.analysis import AnalysisScreen
 from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.screens.explain import ExplainScreen
 from retrieval_lab_tui.screens.explore import ExploreScreen
@@ -338,6 +340,29 @@ class ExplorerApp(Exporting):
         return self._lab is not None and bool(self._lab.golden)
 
     # Why a passage was lost.
+
+    def action_analysis(self) -> None:
+        if self._has_golden("Nothing to analyse") and self._lab is not None:
+            self.push_screen(AnalysisScreen(Judging(self._jobs, self._lab, self._live or self._lab.config)))
+
+    @on(AnalysisScreen.QueryWanted)
+    def _go_to_miss(self, event: AnalysisScreen.QueryWanted) -> None:
+        """To its lists; with the explanation over the analysis, so that escape comes back to it."""
+        lab = self._lab
+        if lab is None:
+            return
+        if not event.explained:
+            self.pop_screen()
+            self._ask_golden(event.place)
+            return
+        config = self._live or lab.config
+        query = lab.golden[event.place]
+
+        def show(journey: Journey) -> None:
+            self.push_screen(ExplainScreen(Explaining(self._jobs, self.post_message, lab, journey, config)))
+
+        self._ask_golden(event.place)
+        self._jobs.start("explain", lambda _: lab.explain(query, config=config), show, self._not_answered)
 
     def action_explain(self) -> None:
         answer = self.explore.answer
