@@ -36,6 +36,9 @@ PICTURES = (
     Picture("measures", (160, 32), "q01", ("e", "j", "l")),
     Picture("picker", (120, 30), "q01", ("f", "f3", "f2")),
     Picture("help", (120, 40), "q01", ("question_mark",)),
+    Picture("why", (160, 45), "q08", ("x",)),
+    Picture("rescues", (160, 30), "q24", ("x", "3")),
+    Picture("analysis", (160, 45), "q08", ("a", "j", "j", "j")),
     Picture("light", (160, 45), "q08", ("2", "d")),
 )
 
@@ -51,7 +54,7 @@ async def main() -> None:
             await _step_to(pilot, app, picture.query_id)
             await _until(pilot, lambda app=app: app.measuring.measured is not None)
             await pilot.press(*picture.keys)
-            await pilot.pause(0.5)  # for an answer that a key asked for
+            await pilot.pause(3)  # for an answer, or for rescues, that a key asked for
             await _until(pilot, lambda app=app: app.measuring.measured is not None)
             svg = WEB_FONT.sub("", app.export_screenshot(title="retrieval lab"))
         app.close_lab()

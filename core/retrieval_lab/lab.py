@@ -114,6 +114,11 @@ class Lab:
             raise
 
     @property
+    def replayed(self) -> bool:
+        """Whether it answers from a bundle alone, and so no other question."""
+        return False
+
+    @property
     def embedded(self) -> bool:
         """Whether the lab runs on the embedded server."""
         return self._database.embedded

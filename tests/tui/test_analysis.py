@@ -23,8 +23,6 @@ GOLDEN = """\
 - {query_id: q4, query: "!!!", kind: other, doc_id: bread, anchor: forty}
 """
 WORDS = "This is a vocabulary-gap: " + "question and passage have no word in common, so that no list can reach it. " * 2
-    "This is a vocabulary-gap: " + "the question and the passage have no word in common, so no list can reach it. " * 2
-)
 
 
 @pytest.fixture

@@ -131,6 +131,23 @@ async def settings(pilot: Pilot[Any]) -> None:
 
 
 @TWO_SIZES
+def test_why(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The stage that lost the passage in red above; its way stage by stage, BM25 term by term, what stands above it."""
+    assert snap_compare(app, terminal_size=size, run_before=keys("x", golden=7))
+
+
+@TWO_SIZES
+def test_analysis(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """All misses with the stage that lost each, the kinds with their keys, the passage and the final list below."""
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await keys("a")(pilot)
+        await until(pilot, lambda: "The final" in str(app.screen.query_one("#final", Static).visual))
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@TWO_SIZES
 def test_help(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """All keys with what they do, and what the marks mean, over the lists."""
     assert snap_compare(app, terminal_size=size, run_before=keys("question_mark"))

@@ -15,6 +15,7 @@ from textual.widgets import Input
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.journey import Journey
+from retrieval_lab.diagnosis.replay import Replay
 from retrieval_lab.errors import Cancelled, FaultyInput, LabError
 from retrieval_lab.history import History
 from retrieval_lab.index import IndexingCancelled, Progress
@@ -151,7 +152,9 @@ class ExplorerApp(Exporting):
         await self.explore.opened(lab)
         self._history = History(lab.corpus)
         self.explore.remember(self._history.questions)
-        if self._question is not None and self._question.golden is None:
+        if isinstance(lab, Replay):
+            self._ask(Question(lab.bundle.trace.query, *((lab.golden[0], 0) if lab.golden else ())))
+        elif self._question is not None and self._question.golden is None:
             self._ask(self._question)
         elif lab.golden:
             self._ask_golden(min(self._question.index or 0, len(lab.golden) - 1) if self._question is not None else 0)
@@ -334,6 +337,9 @@ class ExplorerApp(Exporting):
             self.push_screen(MeasuresScreen(self.measuring, self._lab))
 
     def _has_golden(self, title: str) -> bool:
+        if self._lab is not None and self._lab.replayed:
+            self.say(title, "A bundle holds one question only; open the corpus for the others.")
+            return False
         if self._lab is not None and not self._lab.golden:
             faulty = "golden.yaml has faults: ! lists them." if self._lab.golden_faults else "There is no golden.yaml."
             self.say(title, faulty)

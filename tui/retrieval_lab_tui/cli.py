@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.main import get_command
@@ -15,6 +16,9 @@ from retrieval_lab import cli
 from retrieval_lab.cli_options import ConfigOption, CorpusArgument, DsnOption, SetOption, configured
 from retrieval_lab.errors import InputError
 from retrieval_lab.paths import data_dir
+
+if TYPE_CHECKING:
+    from retrieval_lab_tui.app import ExplorerApp
 
 _GLOBAL_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
 
@@ -25,6 +29,12 @@ def explore(
     config: ConfigOption = None,
     overrides: SetOption = None,
     dsn: DsnOption = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle", metavar="FILE", help="Replay one question from a file of `trace --bundle`; needs no database."
+        ),
+    ] = None,
 ) -> None:
     """Open the explorer: one question in every stage, side by side.
 
@@ -36,11 +46,10 @@ def explore(
     if corpus is not None and not corpus.is_dir():
         raise InputError(f"{corpus}: no such folder; a corpus is a folder with docs/*.md and stories/*.txt")
     _log_to_file()
-    # Textual takes a moment to import, which the other commands need not wait for.
-    from retrieval_lab_tui.app import ExplorerApp
-
-    settings = configured(corpus, config, overrides).config if config or overrides else None
-    explorer = ExplorerApp(corpus, dsn, config=settings)
+    if bundle is not None:
+        explorer = _replay(bundle, given=(corpus, config, dsn, *(overrides or ())))
+    else:
+        explorer = _explorer(corpus, config, overrides, dsn)
     try:
         explorer.run()
     finally:
@@ -49,6 +58,26 @@ def explore(
         raise explorer.problem
     if explorer.return_code:
         raise typer.Exit(explorer.return_code)
+
+
+def _explorer(corpus: Path | None, config: Path | None, overrides: list[str] | None, dsn: str | None) -> ExplorerApp:
+    # Textual takes a moment to import, which the other commands need not wait for.
+    from retrieval_lab_tui.app import ExplorerApp
+
+    settings = configured(corpus, config, overrides).config if config or overrides else None
+    return ExplorerApp(corpus, dsn, config=settings)
+
+
+def _replay(path: Path, given: Sequence[object]) -> ExplorerApp:
+    """The explorer on a bundle, which has its own corpus and configuration."""
+    from retrieval_lab.diagnosis.bundle import read_bundle
+    from retrieval_lab.diagnosis.replay import Replay
+    from retrieval_lab_tui.app import ExplorerApp
+
+    if any(given):
+        raise InputError("a bundle brings its own question and settings: give --bundle alone")
+    replay = Replay(read_bundle(path))
+    return ExplorerApp(open_lab=lambda *_, **__: replay)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,8 +10,10 @@ from textual.message import Message
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView
+from retrieval_lab.diagnosis.replay import Replay
 from retrieval_lab.diagnosis.rescue import Rescues
 from retrieval_lab.diagnosis.rescues import rescues
+from retrieval_lab.errors import InputError
 from retrieval_lab.lab import Lab
 from retrieval_lab_tui.jobs import Cancelled, Failed, Jobs
 
@@ -53,7 +55,7 @@ class Explaining:
         """Have the question and the passage parsed."""
 
         def work(_: Cancelled) -> Words:
-            passage = self.journey.chunk_id
+            passage = None if self._lab.replayed else self.journey.chunk_id
             return Words(
                 self._lab.parse_view(self.journey.query, self.config),
                 None if passage is None else self._lab.parse_passage(passage),
@@ -70,6 +72,8 @@ class Explaining:
             self._post(RescueProgressed(step, total, what))
 
         def work(cancelled: Cancelled) -> Rescues:
+            if isinstance(self._lab, Replay):
+                return _kept(self._lab)
             chunk = self.journey.chunk_id if golden is None else None
             return rescues(
                 self._lab, asked, chunk, self.config, reindex=reindex, progress=progress, cancelled=cancelled
@@ -82,3 +86,9 @@ class Explaining:
         running = self._jobs.running("rescue")
         self._jobs.drop("rescue")
         return running
+
+
+def _kept(lab: Replay) -> Rescues:
+    if lab.bundle.rescues is None:
+        raise InputError("this bundle was made without rescues; `trace --golden ID --bundle FILE` finds them")
+    return lab.bundle.rescues

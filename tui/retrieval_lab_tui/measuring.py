@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.diagnosis.funnel import Funnel, funnel
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import require_free, resolve_run, stored_runs
 from retrieval_lab.evals.runs import QueryRecord, Run, run
@@ -25,6 +26,7 @@ class Measured:
 
     run: Run
     summary: Summary
+    funnel: Funnel
 
     @property
     def groups(self) -> tuple[tuple[str, Group], ...]:
@@ -67,7 +69,7 @@ class Measuring:
 
     def start(self, lab: Lab, config: PipelineConfig) -> None:
         """Measure, unless it was done or is being done."""
-        if not lab.golden or self.measured is not None or self._jobs.running("measure"):
+        if lab.replayed or not lab.golden or self.measured is not None or self._jobs.running("measure"):
             return
 
         def progress(done: int, total: int) -> None:
@@ -75,7 +77,7 @@ class Measuring:
 
         def work(cancelled: Cancelled) -> Measured:
             made = run(lab, config, progress=progress, cancelled=cancelled)
-            return Measured(made, summarise(made))
+            return Measured(made, summarise(made), funnel(lab, config, cancelled=cancelled))
 
         self._jobs.start("measure", work, self._done, self._failed)
 

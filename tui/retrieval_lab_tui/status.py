@@ -73,6 +73,8 @@ def question_place(lab: Lab | None, question: Question | None, misses: Sequence[
 def _corpus(lab: Lab | None) -> str:
     if lab is None:
         return ""
+    if lab.replayed:
+        return f"a bundle of {one_line(str(lab.corpus))}"
     parts = lab.corpus.resolve().parts[-2:]
     documents = lab.index.unchanged + len(lab.index.indexed)
     return f"{one_line('/'.join(parts))} · {documents} docs · {lab.index.chunks} chunks"
@@ -82,14 +84,14 @@ def _settings(lab: Lab, config: PipelineConfig) -> str:
     diversity = () if config.mmr_lambda is None else (f"λ {config.mmr_lambda:g}",)
     fusion = f"{config.fusion.kind} {config.fusion.k:g}"
     settings = (
-        lab.embedder.name,
+        *(() if lab.replayed else (lab.embedder.name,)),
         f"n {config.fusion.n}",
         fusion,
         config.reranker.kind,
         *diversity,
         f"k {config.top_k}",
     )
-    server = "embedded" if lab.embedded else "own server"
+    server = "no server" if lab.replayed else "embedded" if lab.embedded else "own server"
     return f"{' │ '.join(settings)}   {server}   "
 
 
@@ -105,7 +107,7 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
     if answer.trace.unlabelled is not None:
         return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.trace.unlabelled)}")
     top_k = answer.trace.config.top_k
-    chunks = lab.index.chunks if lab is not None and width >= _ROOM_FOR_REASONS else None
+    chunks = lab.index.chunks or None if lab is not None and width >= _ROOM_FOR_REASONS else None
     lost = _lost_stages(answer)
     stages = [_stage(stage, place, top_k, chunks, is_lost=stage in lost) for stage, place in answer.fate.items()]
     journey = Content.styled(" › ", "$foreground-muted").join(stages)

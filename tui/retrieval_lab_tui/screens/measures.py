@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
+from retrieval_lab.diagnosis.funnel_text import funnel_text
 from retrieval_lab.evals.comparison import Comparison
 from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.evals.versus import Versus
@@ -27,6 +28,7 @@ _GROUP_WIDTH = 46
 _BAR_WIDTH = 12
 _VALUE_WIDTH = 5
 _HEAD_LINES = 2
+_FUNNEL_WIDTH = 100
 
 
 class MeasuresScreen(Screen[None]):
@@ -39,7 +41,7 @@ class MeasuresScreen(Screen[None]):
         & #title { height: 1; background: $panel; }
         & VerticalScroll { padding: 1 1 0 1; scrollbar-size-vertical: 1; }
         & #groups, & #against { height: auto; }
-        & #against { margin-top: 1; }
+        & #against, & #funnel { margin-top: 1; height: auto; }
     }
     """
 
@@ -66,6 +68,7 @@ class MeasuresScreen(Screen[None]):
         yield Static(id="title")
         with VerticalScroll(can_focus=False):
             yield Static(id="groups")
+            yield Static(id="funnel")
             yield Static(id="against")
         yield KeyLine(MEASURES)
 
@@ -164,7 +167,16 @@ class MeasuresScreen(Screen[None]):
                 f" · median {self.measured.summary.latency.median * 1e3:.0f} ms a query"
             )
             self.query_one("#groups", Static).update(Content("\n").join(self._lines(self.measured)))
+            self.query_one("#funnel", Static).update(self._funnel(self.measured))
         self.query_one("#title", Static).update(title)
+
+    def _funnel(self, measured: Measured) -> Content:
+        """Where the passages are lost, of all queries or of the kind under the cursor."""
+        name = measured.groups[self._column][0] if self._column else None
+        of = "all queries" if name is None else f"{one_line(name)} queries"
+        kind = name if name in measured.funnel.by_kind else None
+        picture = funnel_text(measured.funnel, min(_FUNNEL_WIDTH, self.size.width - 4), kind=kind)
+        return Content.assemble((f"Where the passages of {of} are lost\n", "bold"), safe(picture))
 
     def _shown_columns(self, groups: int) -> tuple[int, int]:
         """The first group on the screen, and how many fit."""
