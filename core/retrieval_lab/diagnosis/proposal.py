@@ -122,7 +122,7 @@ def diagnoses(
     """
     journeys = [one for one in over_golden(lab, config, _lost, progress=progress, cancelled=cancelled) if one]
     if not rescue:
-        return tuple(found for one in journeys if (found := propose(one)) is not None)
+        return tuple(one for one in map(propose, journeys) if one is not None)
     found = []
     for done, journey in enumerate(journeys):
         progress(done, len(journeys))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import yaml
+
 from retrieval_lab import PipelineConfig
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.settings import MarkdownChunker, RrfFusion
@@ -73,8 +75,6 @@ def make_corpus(folder: Path) -> Path:
         for doc_id, text in texts.items():
             (folder / name / f"{doc_id}.{ending}").write_text(f"{text}\n", encoding="utf-8")
     (folder / "golden.yaml").write_text(GOLDEN, encoding="utf-8")
-    (folder / "lab.yaml").write_text(
-        "chunker: {max_chars: 120, overlap: 0}\nretrievers: {text: {n: 4}}\nfusion: {n: 3}\nmmr_lambda: 0.8\ntop_k: 2\n",
-        encoding="utf-8",
-    )
+    settings = yaml.safe_dump(CONFIG.to_dict())
+    (folder / "lab.yaml").write_text(settings, encoding="utf-8")
     return folder
