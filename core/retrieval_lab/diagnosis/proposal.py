@@ -121,13 +121,14 @@ def diagnoses(
     anew with the misses. Raises as `Lab.evaluate_queries` does.
     """
     journeys = [one for one in over_golden(lab, config, _lost, progress=progress, cancelled=cancelled) if one]
+    if not rescue:
+        return tuple(one for one in map(propose, journeys) if one is not None)
     found = []
     for done, journey in enumerate(journeys):
-        searched = None
-        if rescue and journey.golden is not None:
-            progress(done, len(journeys))
-            searched = find_rescues(lab, journey.golden, config=config, cancelled=cancelled)
+        progress(done, len(journeys))
+        searched = find_rescues(lab, journey.golden or journey.query, config=config, cancelled=cancelled)
         found.append(propose(journey, searched))
+    progress(len(journeys), len(journeys))
     return tuple(one for one in found if one is not None)
 
 

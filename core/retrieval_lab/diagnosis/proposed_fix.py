@@ -88,10 +88,8 @@ def _by_ranks(failure: Failure, journey: Journey) -> Iterator[tuple[Fix, str]]:
             Fix.SMALLER_CHUNKS,
             f"it is long (length factor {terms[0].length_factor:.2f}), so its words count less",
         )
-    if failure is Failure.RERANKER_DEMOTION and terms:
-        lacking = [one.term for one in sorted(terms, key=lambda one: -one.idf) if not one.tf]
-        if lacking:
-            yield Fix.QUERY_REWRITE, f"the reranker counts words, and it lacks {', '.join(lacking)}"
+    if failure is Failure.RERANKER_DEMOTION and terms and journey.text is not None and journey.text.absent:
+        yield Fix.QUERY_REWRITE, f"the reranker counts words, and it lacks {', '.join(journey.text.absent)}"
 
 
 def _by_meaning(journey: Journey) -> tuple[Fix, str]:

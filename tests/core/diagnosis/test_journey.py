@@ -660,3 +660,57 @@ def test_terms_of_the_reranker_are_asked_for_one_row(small: Lab) -> None:
     assert math.fsum(one.contribution for one in first) == ranked["bread#000"]
     assert math.fsum(one.contribution for one in second) == ranked["copy#000"]
     assert first[0].length_factor < 1 < second[0].length_factor
+
+
+# --- what stands beside a passage ----------------------------------------------------------------------------------
+
+
+def test_absent_words_are_looked_for_beside_the_passage_as_they_stand_in_the_table(
+    lab: Lab, conn: Connection, corpus_chunks: list[Chunk]
+) -> None:
+    ids = [one.chunk_id for one in corpus_chunks]
+    seen = {"heading": 0, "before": 0, "after": 0}
+
+    def lexemes(text: str) -> set[str]:
+        row = conn.execute("SELECT tsvector_to_array(to_tsvector('english', %s))", (text,)).fetchone()
+        return set((row or [[]])[0])
+
+    for query in lab.golden[::4]:
+        if any(mark in query.query for mark in '"-_/.:'):
+            continue  # phrases have a test of their own
+        journey = lab.explain(query)
+        near, chunk = journey.nearby, journey.chunk
+        assert near is not None
+        assert chunk is not None
+        lacking = lexemes(query.query) - lexemes(chunk.text)
+        assert set(near.lacking) == lacking
+        assert set(near.heading) == lacking & lexemes(chunk.heading_path)
+        seen["heading"] += bool(near.heading)
+        for side, one, step in (("before", near.before, -1), ("after", near.after, 1)):
+            place = ids.index(chunk.chunk_id) + step
+            beside = corpus_chunks[place] if 0 <= place < len(ids) else None
+            if beside is None or beside.doc_id != chunk.doc_id:
+                assert one is None
+                continue
+            assert one is not None
+            assert (one.chunk_id, set(one.holds)) == (beside.chunk_id, lacking & lexemes(beside.text))
+            seen[side] += bool(one.holds)
+    assert all(seen.values()), seen
+
+
+def test_of_an_absent_phrase_the_words_that_are_there_do_not_lack(small: Lab) -> None:
+    journey = small.explain('"loaf salmon boats"', "fish#000")
+    assert journey.text is not None
+    assert journey.nearby is not None
+    assert (journey.text.matched, journey.text.apart) == ((), ("loaf", "salmon"))
+    assert journey.nearby.lacking == ("boat",)
+    assert journey.nearby.before is None
+    assert journey.nearby.after is not None
+    assert (journey.nearby.after.chunk_id, journey.nearby.after.holds) == ("fish#001", ("boat",))
+    assert "in fish#001 beside it: boat" in journey_report(journey)
+    # The heading path of what stands below it.
+    below = small.explain("salmon", "fish#001")
+    assert below.nearby is not None
+    assert below.nearby.heading == ("salmon",)
+    assert "in its heading path: salmon" in journey_report(below)
+    assert small.explain(small.golden_query("absent")).nearby is None
