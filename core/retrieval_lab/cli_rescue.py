@@ -94,7 +94,7 @@ def _print(found: Rescues, *, reindex: bool) -> None:
     if not found.is_miss:
         typer.echo(f"no miss: the passage stands at rank {found.before} of the final {k}, nothing needs to rescue it")
         return
-    where = f"rank {found.before} in the pool's order" if found.before else "not in the pool"
+    where = f"rank {found.before} in the final order without its cut" if found.before else "not in the pool"
     typer.echo(f"a miss: {where}, the final list has {k}\n")
     if found.rescues:
         _print_rescues(found)

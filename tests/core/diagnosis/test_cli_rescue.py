@@ -65,7 +65,7 @@ def test_the_rescues_stand_above_what_was_tried_in_vain(corpus: Path, capsys: Ca
     assert out.splitlines()[:3] == [
         "apple cherry",
         "wanted: b#000",
-        "a miss: rank 2 in the pool's order, the final list has 1",
+        "a miss: rank 2 in the final order without its cut, the final list has 1",
     ]
     table, _, tried = out.partition("Tried in vain")
     assert re.search(r"^without apple +1 +–", table, re.MULTILINE)

@@ -209,7 +209,11 @@ class ExplainScreen(Screen[None]):
         if not found.is_miss:
             yield Content(f"No miss: the passage stands at rank {found.before} of the final {found.config.top_k}.")
             return
-        where = f"It stands at rank {found.before}" if found.before else "It is not in the pool"
+        where = (
+            f"In the final order, without its cut, it has rank {found.before}"
+            if found.before
+            else "It is not in the pool"
+        )
         yield Content(f"{where}; the final list has {found.config.top_k}. One change at a time, the smallest first:")
         yield Content("")
         shown = 7 if self.size.width >= _ROOM_FOR_ESTIMATES else 3
