@@ -88,6 +88,7 @@ def test_init_adds_what_is_missing_and_touches_nothing_else(corpus: Path, file: 
         "misses": 2,
         "rows": 2,
         "added": ["ключ 🙂"],
+        "proposed": [],
         "left_out": [],
     }
     added = "| me |\r\n| ключ 🙂 | todo | todo |  |\r\n"
