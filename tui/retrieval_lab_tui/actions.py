@@ -35,7 +35,7 @@ _NTH = ("first", "second", "third", "fourth", "fifth", "sixth")
 
 EXPLORE = (
     Action("query", "slash", "Query", "Write a question", "focus_query", footer=True),
-    Action("next_golden", "n", "Next", "Next golden query", "app.step_golden(1)", footer=True),
+    Action("next_golden", "n", "Next", "Next golden query", "app.step_golden(1)"),
     Action("previous_golden", "p,N", "Previous", "Previous golden query", "app.step_golden(-1)"),
     Action(
         "next_miss",
@@ -46,7 +46,9 @@ EXPLORE = (
         footer=True,
     ),
     Action("previous_miss", "M", "Previous miss", "Previous miss", "app.step_miss(-1)"),
-    Action("find", "f", "Find", "Find a golden query by words, kind or miss", "app.pick", footer=True),
+    Action("explain", "x", "Why", "Why the wanted passage was lost, what rescues it", "app.explain", footer=True),
+    Action("analysis", "a", "Analysis", "All misses: where each was lost, judgments", "app.analysis", footer=True),
+    Action("find", "f", "Find", "Find a golden query by words, kind or miss", "app.pick"),
     *(
         Action(f"list_{place}", str(place), f"List {place}", f"Go to the {nth} list", f"show_list({place - 1})")
         for place, nth in enumerate(_NTH, start=1)
@@ -63,8 +65,6 @@ EXPLORE = (
         "app.measures",
         footer=True,
     ),
-    Action("analysis", "a", "Analysis", "All misses: where each was lost, judgments", "app.analysis", footer=True),
-    Action("explain", "x", "Why", "Why the wanted passage was lost, what rescues it", "app.explain", footer=True),
     Action("explain_chunk", "X", "Why this one", "The same of the chunk under the cursor", "app.explain_chunk"),
     Action("operators", "O", "Operators", "Full text with or without operators", "app.toggle_operators"),
     Action("read", "enter", "Read", "Read the passage under the cursor", "read"),
