@@ -302,8 +302,8 @@ async def test_tabs_fate_and_footer_can_be_clicked(
         assert app.explore.chunk.chunk_id != "agent-loops#002"
         await pilot.click("#fate")
         await wait_for(pilot, lambda: app.explore.chunk is not None and app.explore.chunk.chunk_id == "agent-loops#002")
-        await click_key(pilot, "Next")
-        await answered(pilot, golden[1].query)
+        await click_key(pilot, "Help")
+        await wait_for(pilot, lambda: type(app.screen).__name__ == "HelpScreen")
 
 
 async def test_settings_can_be_changed_with_the_mouse(

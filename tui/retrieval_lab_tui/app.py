@@ -119,7 +119,7 @@ class ExplorerApp(Diagnosing):
 
     @on(IndexingProgressed)
     def _progressed(self, event: IndexingProgressed) -> None:
-        if self._jobs.running("open"):
+        if self._jobs.running("open") and not self.ending:
             self._indexing = event.progress
             self.explore.indexing(event.progress)
 

@@ -94,7 +94,8 @@ class Asking(Exporting):
 
     @on(Finished)
     async def _finished(self, event: Finished) -> None:
-        await self._jobs.settle(event)
+        if not self.ending:
+            await self._jobs.settle(event)
 
     # Other settings.
 

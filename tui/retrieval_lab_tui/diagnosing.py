@@ -68,7 +68,7 @@ class Diagnosing(GoldenWork):
 
     @on(RescueProgressed)
     def _rescue_progressed(self, event: RescueProgressed) -> None:
-        for screen in self.screen_stack if self.is_running else ():
+        for screen in () if self.ending else self.screen_stack:
             if isinstance(screen, ExplainScreen):
                 screen.progress(event.done, event.total, event.what)
 

@@ -24,6 +24,11 @@ class Exporting(App[None]):
         super().__init__()
         self.explore = ExploreScreen(clock)
 
+    @property
+    def ending(self) -> bool:
+        """Whether the app is about to be gone: messages still come when there is nothing left to show them on."""
+        return self._exit or not self.explore.query("#header")
+
     def source(self) -> tuple[Path, int] | None:
         """The file of the passage on the screen and its line; None without a passage. Raises LabError."""
         raise NotImplementedError

@@ -58,7 +58,7 @@ class GoldenWork(Asking):
 
     @on(MeasuringEnded)
     def _measured(self, event: MeasuringEnded) -> None:
-        if isinstance(event.error, Cancelled):
+        if self.ending or isinstance(event.error, Cancelled):
             return
         self.explore.measured(self.measuring.misses)
         screens = self._measures_screens()
@@ -69,7 +69,7 @@ class GoldenWork(Asking):
 
     def _measures_screens(self) -> list[MeasuresScreen]:
         """The open one, if there is one; while the app ends there may be no screen at all."""
-        return [screen for screen in self.screen_stack if isinstance(screen, MeasuresScreen)] if self.is_running else []
+        return [screen for screen in self.screen_stack if isinstance(screen, MeasuresScreen)] if not self.ending else []
 
     @on(MeasuresScreen.QueriesWanted)
     def _list_queries(self, event: MeasuresScreen.QueriesWanted) -> None:
