@@ -149,6 +149,8 @@ ANALYSIS = (
     Action("leave_analysis", "escape,a,q", "Back", "Close the analysis", "leave", footer=True),
     Action("miss_up", "up,k,M", "Up", "The miss above", "move(-1)"),
     Action("miss_down", "down,j,m", "Down", "The miss below", "move(1)"),
+    Action("first_miss", "home,g", "First", "The first miss", "move(-10000)"),
+    Action("last_miss", "end,G", "Last", "The last miss", "move(10000)"),
     *(
         Action(f"judge_failure_{place}", str(place), nth, f"Its failure is the {nth} kind", f"judge({place - 1})")
         for place, nth in enumerate(_JUDGED, start=1)

@@ -237,10 +237,8 @@ class AnalysisScreen(Screen[None]):
         mark = "✓" if row is not None and row.is_judged else " "
         reason = one_line(fate.reason or "")
         judged = "" if row is None else f"{one_line(row.failure):<17}  {one_line(row.fix):<24}"
-        if self.size.width >= _ROOM_FOR_TWO:
-            text = f"{judged:<43}  {reason}"
-        else:
-            text = judged if row is not None and row.is_judged else reason
+        # Where there is room for one of both, the reason: the judgment stands below for the miss under the cursor.
+        text = f"{judged:<43}  {reason}" if self.size.width >= _ROOM_FOR_TWO else reason
         return Content.assemble(
             f"{mark} {one_line(fate.query_id):<5} ", (f"{fate.lost_at:<9}", "bold $error"), f" {text}"
         ).truncate(max(10, self.size.width - 3), ellipsis=True)
