@@ -13,9 +13,9 @@ from retrieval_lab.cli_options import (
     ConfigOption,
     CorpusArgument,
     DsnOption,
+    GoldenOption,
     JsonOption,
     SetOption,
-    complete_golden,
     opened_lab,
     print_json,
     progress_bar,
@@ -32,10 +32,7 @@ _INDENT = " " * 4
 
 def diagnose(
     corpus: CorpusArgument = None,
-    golden: Annotated[
-        str | None,
-        typer.Option("--golden", metavar="ID", help="One query of golden.yaml alone.", autocompletion=complete_golden),
-    ] = None,
+    golden: GoldenOption = None,
     rescues: Annotated[
         bool,
         typer.Option("--rescues", help="Take the fixes from rescues that are searched for, seconds for each miss."),

@@ -54,6 +54,16 @@ SetOption = Annotated[
         help="Change one setting, such as top_k=20 or reranker=none; may be repeated. `config show` lists the keys.",
     ),
 ]
+GoldenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--golden",
+        metavar="ID",
+        help="A query of golden.yaml instead, by its query_id.",
+        autocompletion=complete_golden,
+    ),
+]
+QuestionArgument = Annotated[str | None, typer.Argument(help="The question; put it in quotes.", show_default=False)]
 DsnOption = Annotated[
     str | None, typer.Option("--dsn", help="A PostgreSQL server; else $RETRIEVAL_LAB_DSN, else embedded.")
 ]

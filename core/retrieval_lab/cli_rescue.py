@@ -12,9 +12,10 @@ from retrieval_lab.cli_options import (
     ConfigOption,
     CorpusOption,
     DsnOption,
+    GoldenOption,
     JsonOption,
+    QuestionArgument,
     SetOption,
-    complete_golden,
     opened_lab,
     print_json,
     progress_bar,
@@ -32,16 +33,8 @@ _SHOWN_HINTS = 3
 
 
 def rescue(
-    query: Annotated[str | None, typer.Argument(help="The question; put it in quotes.", show_default=False)] = None,
-    golden: Annotated[
-        str | None,
-        typer.Option(
-            "--golden",
-            metavar="ID",
-            help="A query of golden.yaml instead, by its query_id.",
-            autocompletion=complete_golden,
-        ),
-    ] = None,
+    query: QuestionArgument = None,
+    golden: GoldenOption = None,
     chunk: Annotated[
         str | None, typer.Option("--chunk", metavar="ID", help="The chunk that the question should find.")
     ] = None,

@@ -176,3 +176,18 @@ def shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return "null" if value is None else repr(value)[:_SHOWN_CHARS]
+
+
+def read_as(noun: str, number: int, data: Any, read: Callable[[Stored], T]) -> T:
+    """What `read` makes of a JSON object that has `"format": number`.
+
+    Raises InputError, which names the noun, for another format, and where `read` finds it broken.
+    """
+    if not isinstance(data, Mapping) or data.get("format") != number:
+        is_object = isinstance(data, Mapping)
+        found = f"its format is {shown(data.get('format'))}" if is_object else f"it is {shown(data)}"
+        raise InputError(f"this is no {noun} of format {number}: {found}")
+    try:
+        return read(Stored(data, ""))
+    except InputError as error:
+        raise InputError(f"this {noun} is broken: {'; '.join(str(error).splitlines())}") from error

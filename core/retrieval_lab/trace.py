@@ -10,7 +10,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.retrievers.base import Traceable
-from retrieval_lab.stored import Stored, as_list, as_mapping, as_number, as_rank, as_text
+from retrieval_lab.stored import Stored, as_list, as_mapping, as_number, as_rank, as_text, read_as
 from retrieval_lab.types import (
     Chunk,
     GoldenQuery,
@@ -105,13 +105,7 @@ class Trace(Stages):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
         """The trace that `to_dict` wrote. Raises InputError for another format or a broken one."""
-        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            found = data.get("format") if isinstance(data, Mapping) else type(data).__name__
-            raise InputError(f"this is no trace of format {FORMAT}: its format is {found!r}")
-        try:
-            return _read(Stored(data, ""))
-        except InputError as error:
-            raise InputError(f"this trace is broken: {'; '.join(str(error).splitlines())}") from error
+        return read_as("trace", FORMAT, data, _read)
 
     def _beyond(self, chunk_id: str) -> Mapping[str, Place]:
         if chunk_id in self.beyond:

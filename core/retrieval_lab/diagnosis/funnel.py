@@ -18,7 +18,7 @@ from retrieval_lab.diagnosis.journey import LostAt, read_lost_at
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.proportions import Share
 from retrieval_lab.pipeline import Pipeline
-from retrieval_lab.stored import Stored, shown
+from retrieval_lab.stored import Stored, read_as
 from retrieval_lab.trace import Trace
 
 if TYPE_CHECKING:
@@ -148,13 +148,7 @@ class Funnel:
 
         Raises InputError for another format or a broken document.
         """
-        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            found = data.get("format") if isinstance(data, Mapping) else data
-            raise InputError(f"this is no funnel of format {FORMAT}: the format is {shown(found)}")
-        try:
-            return _read(Stored(data, ""))
-        except InputError as error:
-            raise InputError(f"this funnel is broken: {'; '.join(str(error).splitlines())}") from error
+        return read_as("funnel", FORMAT, data, _read)
 
 
 def funnel(

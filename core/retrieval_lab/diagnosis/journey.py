@@ -13,7 +13,7 @@ from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
-from retrieval_lab.stored import Stored, as_number, as_text
+from retrieval_lab.stored import Stored, as_number, as_text, read_as
 from retrieval_lab.trace import read_chunk, read_golden
 from retrieval_lab.types import Chunk, GoldenQuery
 
@@ -196,13 +196,7 @@ class Journey:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Journey:
         """The journey that `to_dict` wrote. Raises InputError for another format or a broken one."""
-        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            found = data.get("format") if isinstance(data, Mapping) else type(data).__name__
-            raise InputError(f"this is no journey of format {FORMAT}: its format is {found!r}")
-        try:
-            return _read(Stored(data, ""))
-        except InputError as error:
-            raise InputError(f"this journey is broken: {'; '.join(str(error).splitlines())}") from error
+        return read_as("journey", FORMAT, data, _read)
 
 
 L = TypeVar("L", bound=OnList)

@@ -16,7 +16,6 @@ The order is by what a rescue costs, then by how small it is:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -28,7 +27,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.evals.resampling import Interval
 from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.evals.versus import Change, differing
-from retrieval_lab.stored import Stored, as_text, shown
+from retrieval_lab.stored import Stored, as_text, read_as, shown
 from retrieval_lab.wording import setting_text
 
 FORMAT = 1
@@ -156,13 +155,7 @@ class Rescues:
     @classmethod
     def from_dict(cls, data: Any) -> Rescues:
         """The rescues that `to_dict` wrote. Raises InputError for another format or a broken document."""
-        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-            found = data.get("format") if isinstance(data, Mapping) else data
-            raise InputError(f"these are no rescues of format {FORMAT}: the format is {shown(found)}")
-        try:
-            return _read(Stored(data, ""))
-        except InputError as error:
-            raise InputError(f"these rescues are broken: {'; '.join(str(error).splitlines())}") from error
+        return read_as("search for rescues", FORMAT, data, _read)
 
 
 def ordered(rescues: list[Rescue]) -> tuple[Rescue, ...]:

@@ -271,7 +271,7 @@ def drop(*path: str | int) -> Callable[[Json], None]:
         (put("parse", "tokens", value=[{}]), "parse: tokens[0].role is missing"),
         (put("parse", "query", value="other"), "parse.query is 'other'"),
         (put("rescues", "query", value="other"), "rescues.query is 'other'"),
-        (put("rescues", "tried", 0, "values", value=-1), "rescues: these rescues are broken"),
+        (put("rescues", "tried", 0, "values", value=-1), "rescues: this search for rescues is broken"),
     ],
 )
 def test_every_corruption_is_told_with_its_place(file: Path, change: Callable[[Json], None], message: str) -> None:

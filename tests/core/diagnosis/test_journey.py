@@ -635,7 +635,7 @@ def test_a_broken_document_is_bad_input(small: Lab, key: str, value: Any, messag
 
 
 def test_what_is_no_document_is_bad_input() -> None:
-    with pytest.raises(InputError, match="its format is 'list'"):
+    with pytest.raises(InputError, match="it is a list"):
         Journey.from_dict([])  # type: ignore[arg-type]
 
 

@@ -735,7 +735,7 @@ def test_a_step_is_a_share_of_the_larger_value() -> None:
 def test_a_broken_document_is_told_with_its_place(change: dict[str, Any], message: str, q23: Rescues) -> None:
     with pytest.raises(InputError, match=message):
         Rescues.from_dict({**q23.to_dict(), **change})
-    with pytest.raises(InputError, match="no rescues of format"):
+    with pytest.raises(InputError, match="no search for rescues of format"):
         Rescues.from_dict([])
 
 
