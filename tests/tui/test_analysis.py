@@ -106,9 +106,12 @@ async def test_notes_and_a_paragraph_are_written_and_a_persons_own_text_stays(
         assert "Choose its failure first" in next(iter(app._notifications)).message
         await pilot.press("1")
         await wait_for(pilot, lambda: "vocabulary-gap" in text(app, "#rows"))
+        assert text(app, "#rows").startswith("½ q3")
         await pilot.press("t")
-        app.screen.query_one("#notes", Input).value = "a | b [/]"
+        app.screen.query_one("#notes", Input).value = "a | b"
         await pilot.press("enter")
+        await wait_for(pilot, lambda: "notes a | b" in text(app, "#passage"))
+        await pilot.press("t", "space", "left_square_bracket", "slash", "right_square_bracket", "enter")
         await wait_for(pilot, lambda: "notes a | b [/]" in text(app, "#passage"))
         await pilot.press("p")
         await wait_for(pilot, lambda: isinstance(app.screen, ParagraphScreen))
@@ -135,7 +138,7 @@ async def test_a_file_that_cannot_be_read_is_told_and_the_misses_are_shown_all_t
         await answered(pilot, "how long does the loaf bake")
         await pilot.press("a")
         await wait_for(pilot, lambda: isinstance(app.screen, AnalysisScreen) and "q3" in text(app, "#rows"))
-        assert "not UTF-8" in text(app, "#title")
+        assert "not UTF-8" in text(app, "#trouble")
         await pilot.press("1")
         await pilot.pause(0.2)
         assert analysis_path(corpus).read_bytes() == b"\xff\xfe"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -94,8 +95,8 @@ async def test_what_hinders_an_editor_is_said(
 
         await tell("neither $VISUAL nor $EDITOR is set")
         monkeypatch.setenv("VISUAL", "/no/such/code")
-        await tell("/no/such/code: No such file or directory; set EDITOR")
-        monkeypatch.setenv("VISUAL", "vi")
+        await tell("there is no command '/no/such/code': set EDITOR to one that is installed")
+        monkeypatch.setenv("VISUAL", "sh")
         await tell("This terminal cannot be lent")
         (small_corpus / "docs" / "bread.md").unlink()
         await tell("no file of the document 'bread' any more")
@@ -136,4 +137,30 @@ async def test_a_picture_is_saved_here_and_a_folder_that_cannot_be_written_is_na
         monkeypatch.setattr(app, "save_screenshot", refuse)
         await pilot.press("P")
         await wait_for(pilot, lambda: any("Permission denied" in message for message in messages(app)))
+    app.close_lab()
+
+
+async def test_an_editor_that_cannot_be_run_gives_the_terminal_back(
+    small_corpus: Path, answered: Answered, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is executable and no program; the terminal is lent and must come back."""
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF nothing")
+    broken.chmod(broken.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("VISUAL", str(broken))
+    lent: list[str] = []
+
+    @contextmanager
+    def lend() -> Iterator[None]:
+        lent.append("lent")
+        yield
+        lent.append("back")
+
+    app = ExplorerApp(small_corpus)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        monkeypatch.setattr(app, "suspend", lend)
+        await pilot.press("o")
+        assert lent == ["lent", "back"]
+        assert "cannot be run: Exec format error" in messages(app)[-1]
     app.close_lab()

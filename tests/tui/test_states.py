@@ -387,6 +387,7 @@ async def test_what_is_typed_survives_a_server_that_goes_away_and_enter_reconnec
         assert "r asks again" in shown(app, "#fate")
         assert app.explore.answer is before
         assert app.explore.query_one("#results").has_class("stale")
+        assert "●" not in shown(app, "#tabs")
         assert app.explore.query_one("#query", Input).value == "potatoe"
         await pilot.press("s", "enter")
         await answered(pilot, "potatoes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from datetime import datetime
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from textual.app import App, SuspendNotSupported
 
-from retrieval_lab.errors import LabError
+from retrieval_lab.errors import EnvironmentMissing, LabError
 from retrieval_lab.trace_markdown import trace_markdown
 from retrieval_lab_tui.display import safe
 from retrieval_lab_tui.editor import Editor, editor_for
@@ -77,18 +78,25 @@ class Exporting(App[None]):
         except LabError as error:
             self.say("Not opened", str(error), error=True)
         except OSError as error:
-            self.say("Not opened", f"{error.filename}: {error.strerror}; set EDITOR to a command", error=True)
+            self.say("Not opened", f"{error.filename}: {error.strerror}", error=True)
         except SuspendNotSupported:
             self.say("Not opened", "This terminal cannot be lent to an editor.", error=True)
 
     def _run(self, editor: Editor) -> None:
+        if shutil.which(editor.command[0]) is None:
+            raise EnvironmentMissing(f"there is no command {editor.command[0]!r}: set EDITOR to one that is installed")
         if editor.own_window:
             quiet = subprocess.DEVNULL
             subprocess.Popen(  # noqa: S603 - the user's own editor
                 editor.command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
             )
             return
-        with self.suspend():
-            code = subprocess.run(editor.command, check=False).returncode  # noqa: S603 - the same
-        if code:
-            self.say("The editor failed", f"{editor.command[0]} ended with {code}", error=True)
+        ended = ""
+        with self.suspend():  # whatever happens, the terminal must come back
+            try:
+                code = subprocess.run(editor.command, check=False).returncode  # noqa: S603 - the same
+                ended = f"ended with {code}" if code else ""
+            except OSError as error:
+                ended = f"cannot be run: {error.strerror}"
+        if ended:
+            self.say("The editor failed", f"{editor.command[0]} {ended}", error=True)

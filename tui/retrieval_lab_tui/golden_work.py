@@ -60,7 +60,7 @@ class GoldenWork(Asking):
     def _measured(self, event: MeasuringEnded) -> None:
         if self.ending or isinstance(event.error, Cancelled):
             return
-        self.explore.measured(self.measuring.misses)
+        self.explore.measured(self.measuring.misses, self.measuring.unlabelled)
         screens = self._measures_screens()
         for screen in screens:
             screen.ended(event.error)

@@ -63,6 +63,8 @@ class Measuring:
         """The record of each golden query by its id, None until all are measured."""
         self.misses: tuple[int, ...] | None = None
         """The places of the misses in the golden set, in its order."""
+        self.unlabelled = 0
+        """How many golden queries have no passage in any chunk."""
         self._jobs = jobs
         self._post = post
         self._compared = 0
@@ -85,6 +87,7 @@ class Measuring:
         self.measured = measured
         self.results = {record.query_id: record for record in measured.run.queries}
         self.misses = tuple(place for place, record in enumerate(measured.run.queries) if record.is_miss)
+        self.unlabelled = sum(not record.relevant for record in measured.run.queries)
         self._post(MeasuringEnded())
 
     def _failed(self, error: Exception) -> None:
@@ -93,6 +96,7 @@ class Measuring:
     def forget(self) -> None:
         """Other settings, or another corpus: nothing is known any more, and what runs is stopped."""
         self.measured = self.results = self.misses = None
+        self.unlabelled = 0
         self._jobs.drop("measure")
 
     def miss(self, here: int | None, step: int) -> int | None:

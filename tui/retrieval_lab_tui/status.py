@@ -98,7 +98,7 @@ def _settings(lab: Lab, config: PipelineConfig) -> str:
 def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, width: int) -> Content:
     """Found or missed, the wanted passage, and its rank at every stage; or why there is nothing to say of that."""
     if trouble is not None:
-        keys = (("r", "bold"), " asks again · below: the answer before")
+        keys = (("r", "bold"), " asks again · below, the answer before")
         return Content.assemble((" NOT ANSWERED ", "bold reverse $error"), f" {one_line(trouble)} · ", *keys)
     if answer is None:
         return _without_answer(lab)

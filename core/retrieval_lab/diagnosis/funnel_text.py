@@ -10,6 +10,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.funnel import Funnel, Level, Step
 from retrieval_lab.diagnosis.journey import LostAt
 from retrieval_lab.evals.proportions import Share
+from retrieval_lab.settings import NoReranker
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.text import printable
 
@@ -79,10 +80,16 @@ def _why(stage: LostAt, config: PipelineConfig) -> str:
         "chunking": "in no chunk",
         "pool": "on no list",
         "index": "not in the index's list",
-        "fusion": f"cut by the fused {config.fusion.n}",
+        "fusion": f"cut by the fused {_fused_cut(config)}",
         "reranker": f"ranked beyond {config.top_k}",
         "mmr": "passed over",
     }[stage]
+
+
+def _fused_cut(config: PipelineConfig) -> int:
+    """Without a reranker the fused order is the last, and nothing lifts what is beyond its first top_k."""
+    is_last = isinstance(config.reranker, NoReranker)
+    return min(config.top_k, config.fusion.n) if is_last else config.fusion.n
 
 
 def _ids(steps: Sequence[Step], width: int) -> Iterator[str]:

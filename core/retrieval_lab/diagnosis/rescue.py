@@ -73,7 +73,7 @@ class Rescue:
         """The change in a few words: `vector.n 50 → 80`, `without take`."""
         if self.edit is not None:
             drops = self.edit.action == "drop"
-            return f"without {self.edit.term}" if drops else f"with {self.edit.term} (in {self.edit.found_in})"
+            return f"without {self.edit.term}" if drops else f"with {self.edit.term} ({self.edit.found_in} hold it)"
         shown = next((one for one in self.changed if one.key == self.setting), self.changed[0])
         setting = self.setting.removeprefix("retrievers.")
         return f"{setting} {setting_text(shown.baseline)} → {setting_text(shown.system)}"

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from retrieval_lab.diagnosis.analysis_file import Document, Row
+from retrieval_lab.diagnosis.analysis_file import TODO, Document, Row
 from retrieval_lab.diagnosis.kinds import Failure, Fix
 from retrieval_lab.errors import LabError
 from retrieval_lab.highlight import anchor_spans
@@ -40,6 +40,7 @@ class AnalysisScreen(Screen[None]):
     AnalysisScreen {
         & #title { height: 1; background: $panel; }
         & #misses { height: auto; max-height: 45%; scrollbar-size-vertical: 1; padding: 0 1; }
+        & #trouble { height: auto; padding: 0 1; color: $text-error; display: none; }
         & #kinds { height: auto; padding: 0 1; background: $panel; }
         & #below { height: 1fr; }
         & #below > VerticalScroll { width: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
@@ -74,6 +75,7 @@ class AnalysisScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Static(id="title")
+        yield Static(id="trouble")
         with VerticalScroll(id="misses", can_focus=False):
             yield Static(id="rows")
         yield Static(id="kinds")
@@ -82,7 +84,11 @@ class AnalysisScreen(Screen[None]):
                 yield Static(id="passage")
             with VerticalScroll(id="beside"):
                 yield Static(id="final")
-        yield Input(id="notes", placeholder="Notes on this miss; enter keeps them, escape does not")
+        yield Input(
+            id="notes",
+            placeholder="Notes on this miss; enter keeps them, escape does not",
+            select_on_focus=False,  # what is typed goes on from the notes that are there
+        )
         yield KeyLine(ANALYSIS)
 
     def on_mount(self) -> None:
@@ -128,6 +134,7 @@ class AnalysisScreen(Screen[None]):
             line = self.query_one("#notes", Input)
             row = self._judgment(self.miss)
             line.value = one_line(row.notes) if row is not None else ""
+            line.cursor_position = len(line.value)
             line.add_class("open")
             line.focus()
 
@@ -200,6 +207,9 @@ class AnalysisScreen(Screen[None]):
         if not self.is_attached:
             return
         self.query_one("#title", Static).update(self._title(), layout=False)
+        trouble = self.query_one("#trouble", Static)
+        trouble.display = self._trouble is not None
+        trouble.update(Content(safe(self._trouble or "")))
         self.query_one("#rows", Static).update(Content("\n").join(self._rows()))
         self.query_one("#kinds", Static).update(Content("\n").join(self._legend()))
         beside = self.size.width >= _ROOM_FOR_TWO
@@ -213,14 +223,12 @@ class AnalysisScreen(Screen[None]):
 
     def _title(self) -> Content:
         title = Content.styled(" analysis ", "bold $accent")
-        if self._trouble is not None:
-            return Content.assemble(title, " ", (f" {one_line(self._trouble)} ", "bold reverse $error"))
         if self._looked is None:
             return Content.assemble(title, " finding the misses, and where each was lost…")
         misses = self._looked.misses
         judged = sum((row := self._judgment(miss)) is not None and row.is_judged for miss in misses)
         lost = Counter(miss.fate.lost_at for miss in misses)
-        where = " · ".join(f"{stage} {count}" for stage, count in lost.most_common())
+        where = " · ".join(f"{stage} {count}" for stage, count in lost.most_common()) or "nothing"
         return Content.assemble(
             title, f" {len(misses)} misses, {judged} judged", (f"   lost at: {where}", "$foreground-muted")
         )
@@ -234,7 +242,7 @@ class AnalysisScreen(Screen[None]):
 
     def _miss_line(self, miss: Miss) -> Content:
         fate, row = miss.fate, self._judgment(miss)
-        mark = "✓" if row is not None and row.is_judged else " "
+        mark = _mark(row)
         reason = one_line(fate.reason or "")
         judged = "" if row is None else f"{one_line(row.failure):<17}  {one_line(row.fix):<24}"
         # Where there is room for one of both, the reason: the judgment stands below for the miss under the cursor.
@@ -295,3 +303,11 @@ class AnalysisScreen(Screen[None]):
                 head, (one_line(chunk.chunk_id), "bold"), (f"  {one_line(chunk.heading_path)}", "$foreground-muted")
             )
             yield Content.assemble("    ", one_line(" ".join(chunk.text.split()))).truncate(240, ellipsis=True)
+
+
+def _mark(row: Row | None) -> str:
+    """Judged, judged by half, or with a kind that there is not."""
+    if row is None or (row.failure, row.fix) == (TODO, TODO):
+        return " "
+    unknown = row.failure not in (*Failure, TODO) or row.fix not in (*Fix, TODO)
+    return "✓" if row.is_judged else "!" if unknown else "½"

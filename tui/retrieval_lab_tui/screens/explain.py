@@ -224,6 +224,8 @@ class ExplainScreen(Screen[None]):
             yield line.stylize("reverse") if row == self._row else line
         if not found.rescues:
             yield Content.styled("  nothing that was tried rescues it", "bold")
+        if any(rescue.edit is not None for rescue in found.rescues):
+            yield Content.styled("  words: so many passages hold it; it changes no other query", "$foreground-muted")
         yield Content("")
         yield Content.styled("Tried in vain", "bold $accent")
         for one in found.tried[:_SHOWN_TRIED]:
@@ -256,7 +258,9 @@ def _cells(rescue: Rescue) -> tuple[str, ...]:
     shown = title if len(title) <= _TITLE_WIDTH else f"{title[: _TITLE_WIDTH - 1]}…"
     effect = rescue.effect
     if effect is None:
-        return shown, str(rescue.after), one_line(rescue.no_effect or ""), "", "", "", ""
+        # Of an edit of this query there is nothing to say, which is said once below.
+        reason = "" if rescue.edit is not None else one_line(rescue.no_effect or "")
+        return shown, str(rescue.after), reason, "", "", "", ""
     recall, mrr = effect.recall, effect.mrr
     return (
         shown,

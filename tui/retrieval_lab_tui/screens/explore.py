@@ -65,6 +65,7 @@ class ExploreScreen(Screen[None]):
         self._question: Question | None = None
         self._trouble: str | None = None
         self._misses: tuple[int, ...] | None = None
+        self._unlabelled = 0
         self.chunk: Chunk | None = None
         """The chunk whose passage is shown."""
         self._lab: Lab | None = None
@@ -167,9 +168,10 @@ class ExploreScreen(Screen[None]):
         self.write(question)
         self._show_state()
 
-    def measured(self, misses: tuple[int, ...] | None) -> None:
-        """Which golden queries are misses is known, or with None not known any more."""
+    def measured(self, misses: tuple[int, ...] | None, unlabelled: int = 0) -> None:
+        """Which golden queries are misses is known, or with None not known any more; so many have no passage."""
         self._misses = misses
+        self._unlabelled = unlabelled
         self._show_state()
 
     def not_answered(self, reason: str) -> None:
@@ -335,13 +337,13 @@ class ExploreScreen(Screen[None]):
         count = len(self._changed_files)
         if count:
             yield f"{count} file{'s' if count > 1 else ''} changed: r"
+        if self._unlabelled:
+            yield f"{self._unlabelled} without a passage"
 
     def _show_state(self) -> None:
         """Everything around the lists: header, verdict, notes, tabs. Lists that answer another question are dimmed."""
         self._show_header()
-        self.query_one("#fate", Static).update(
-            verdict_line(self._lab, self.answer, self._trouble, self.size.width), layout=False
-        )
+        self.query_one("#fate", Static).update(verdict_line(self._lab, self.answer, self._trouble, self.size.width))
         current = self.answer if self._is_answered else None
         moves = self.query_one("#moved", Static)
         moves.display = current is not None and current.before is not None
@@ -363,5 +365,5 @@ class ExploreScreen(Screen[None]):
 
     def _show_tabs(self) -> None:
         ranks = {stage: self._list(stage).wanted_rank for stage in self.stages}
-        wanted = self.answer is not None and bool(self.answer.trace.relevant)
+        wanted = self.answer is not None and bool(self.answer.trace.relevant) and self._trouble is None
         self.query_one(Tabs).show(self._columns, ranks if wanted else {}, self.active)

@@ -191,6 +191,9 @@ class MeasuresScreen(Screen[None]):
         head = Content(" " * _NAME_WIDTH)
         for _, (name, group) in shown:
             head += Content.styled(f"{one_line(name)[: width - 8]} · {group.queries}".ljust(width), "bold")
+        hidden = len(measured.groups) - first - len(shown)
+        if hidden:
+            head = head.truncate(max(0, self.size.width - 12)) + Content.styled(f" → {hidden} more", "$accent")
         lines = [head, Content("")]
         for row, measure in enumerate(measured.summary.all.measures):
             line = Content.styled(measure.ljust(_NAME_WIDTH), "$foreground-muted")

@@ -11,7 +11,7 @@ from textual.content import Content
 from retrieval_lab_tui.screens.chooser import Chooser
 
 _LABEL_WIDTH = 20
-_TEXT_WIDTH = 46
+_TEXT_WIDTH = 52
 
 
 @dataclass(frozen=True, slots=True)
