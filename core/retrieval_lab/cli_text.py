@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from retrieval_lab.text import printable
+
+_LEAST_WIDTH = 20
+_WIDTH_OF_A_PIPE = 200
 
 
 def counted(number: int, noun: str) -> str:
@@ -30,4 +34,12 @@ def print_table(columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str
 
 def stdout() -> Console:
     """A console on standard output as it is now; nothing in a text is markup, and colours only on a terminal."""
-    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    return Console(file=sys.stdout, markup=False, highlight=False, emoji=False, width=_width())
+
+
+def _width() -> int | None:
+    """None for the terminal's own width. A pipe has none: there nothing is cut for a screen that is not there."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns) >= _LEAST_WIDTH:
+        return int(columns)
+    return None if sys.stdout.isatty() else _WIDTH_OF_A_PIPE

@@ -81,7 +81,10 @@ def test_measures_are_rows_and_groups_are_columns(corpus: Path, capsys: Capture)
     assert len(lines) == 14
 
 
-def test_many_kinds_make_several_tables_that_fit(corpus: Path, capsys: Capture) -> None:
+def test_many_kinds_make_several_tables_that_fit(
+    corpus: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     kinds = [*(f"kind-{number}" for number in range(6)), "a kind with a name that is far too long for it", "種類" * 20]
     golden = "".join(
         f"- {{query_id: q{number}-{again}, query: the loaf, kind: '{kind}', doc_id: bread, anchor: loaf}}\n"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from retrieval_lab import cli
+from retrieval_lab.cli_text import stdout
 from retrieval_lab.database import Database
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.parse_view import ParseView
@@ -240,3 +241,14 @@ def test_a_standard_output_that_is_closed_is_no_reason_to_fail() -> None:
         ["sh", "-c", f'{sys.executable} -c "{script}" >&-'], capture_output=True, text=True, timeout=30
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_nothing_is_cut_in_a_pipe_and_a_terminal_of_no_width_is_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert stdout().width == 200
+    for columns, width in (("0", 200), ("wide", 200), ("100", 100)):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert stdout().width == width
+    capsys.readouterr()
