@@ -83,7 +83,9 @@ def _corpus(lab: Lab | None) -> str:
 def _settings(lab: Lab, config: PipelineConfig) -> str:
     diversity = () if config.mmr_lambda is None else (f"λ {config.mmr_lambda:g}",)
     fusion = f"{config.fusion.kind} {config.fusion.k:g}"
+    filtered = len(config.filter.doc_ids)
     settings = (
+        *((f"filter {filtered} doc{'s' if filtered > 1 else ''}",) if filtered else ()),
         *(() if lab.replayed else (lab.embedder.name,)),
         f"n {config.fusion.n}",
         fusion,

@@ -28,6 +28,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import SettingError
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.settings import NoReranker
+from retrieval_lab.types import EVERYTHING
 
 ALL_DEPTHS = "every n"
 """What the depths of all lists and of the pool are called together."""
@@ -124,7 +125,9 @@ def _both(
 
 
 def switches(config: PipelineConfig) -> Iterator[Switch]:
-    """Every stage or reading that can be switched off: operators, MMR, the reranker (and with it MMR)."""
+    """Whatever can be switched off: the filter, operators, MMR, the reranker (and with it MMR)."""
+    if config.filter.doc_ids:
+        yield Switch("filter.doc_ids", replace(config, filter=EVERYTHING))
     for place, one in enumerate(config.retrievers):
         if isinstance(one, TextSearch) and one.operators:
             plain = _with_retriever(config, place, "operators", False)

@@ -35,7 +35,7 @@ from retrieval_lab.retrievers.base import Surroundings
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import MarkdownChunker, ModelEmbedding, NoReranker, RrfFusion
-from retrieval_lab.types import GoldenQuery, Ranked
+from retrieval_lab.types import Filter, GoldenQuery, Ranked
 
 PLAIN = PipelineConfig(retrievers=(TextSearch(n=2),), reranker=NoReranker(), mmr_lambda=None, top_k=1)
 """Full text alone, and nothing after it; rows that match equally well are ordered by their ids."""
@@ -226,6 +226,18 @@ def test_the_reranker_is_to_blame(corpus: Callable[..., Path]) -> None:
         keys = [change.key for change in without_hints.rescues[-1].changed]
         assert keys == ["reranker.kind", "reranker.k1", "reranker.b", "mmr_lambda"]
         assert [rerun(lab, found, one) for one in found.rescues] == [one.after for one in found.rescues]
+
+
+def test_a_filter_that_leaves_the_passage_out_is_to_blame(corpus: Callable[..., Path]) -> None:
+    folder = corpus({"a": "apple", "b": "apple pear"}, [("apple", "b", "pear")])
+    config = PipelineConfig(
+        retrievers=(TextSearch(n=3),), fusion=RrfFusion(n=3), top_k=2, filter=Filter(("a",)), mmr_lambda=1.0
+    )
+    with Lab.open(folder, config) as lab:
+        found = rescues(lab, lab.golden[0])
+        assert [one.setting for one in found.rescues] == ["filter.doc_ids"]
+        assert found.rescues[0].title == "filter.doc_ids a → –"
+        assert rerun(lab, found, found.rescues[0]) == found.rescues[0].after
 
 
 def test_the_weight_of_a_side_is_turned_to_the_next_hundredth(corpus: Callable[..., Path]) -> None:
