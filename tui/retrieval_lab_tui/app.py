@@ -107,13 +107,16 @@ class ExplorerApp(Diagnosing):
             self.post_message(IndexingProgressed(step))
 
         def work(dropped: Callable[[], bool]) -> Lab:
-            return self._open_lab(
+            lab = self._open_lab(
                 self._corpus,
                 self._config,
                 self._dsn,
                 progress=progress,
                 cancelled=lambda: self._leaving.is_set() or dropped(),
             )
+            if dropped():  # stopped in the last moment: nobody else would let go of it
+                _let_go(lab)
+            return lab
 
         self._jobs.start("open", work, self._opened, self._not_opened)
 

@@ -354,6 +354,7 @@ class ExploreScreen(Screen[None]):
         if current is not None:
             notes.update(notes_line(current.trace))
         self.query_one("#results").set_class(self._trouble is not None, "stale")
+        self.query_one("#fate").set_class(self._trouble is not None, "troubled")
         self._show_tabs()
 
     def _against(self) -> Content:
