@@ -59,7 +59,7 @@ GoldenOption = Annotated[
     typer.Option(
         "--golden",
         metavar="ID",
-        help="A query of golden.yaml instead, by its query_id.",
+        help="A query of golden.yaml, by its query_id.",
         autocompletion=complete_golden,
     ),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,9 @@ from textual.widgets import Input, Static, TextArea
 
 from retrieval_lab.diagnosis.analysis_store import analysis_path, load_analysis
 from retrieval_lab.diagnosis.kinds import Failure
+from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.lab import Lab
+from retrieval_lab.types import Chunk
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.analysis import AnalysisScreen
 from retrieval_lab_tui.screens.explain import ExplainScreen
@@ -159,4 +164,33 @@ async def test_from_a_miss_to_its_explanation_and_back_and_to_its_lists(
         await pilot.press("j", "enter")
         await answered(pilot, "!!!")
         assert app.screen is app.explore
+    app.close_lab()
+
+
+async def test_nothing_is_asked_of_the_server_on_the_screens_thread(
+    corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    """A passage that no list holds is fetched beside its trace, and a server that went away is told."""
+    screen, asked = threading.get_ident(), set()
+
+    class WatchedLab(Lab):
+        gone = False
+
+        def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+            asked.add(threading.get_ident())
+            if self.gone:
+                raise EnvironmentMissing("the server is gone")
+            return super().chunks(chunk_ids)
+
+    app = ExplorerApp(corpus, open_lab=WatchedLab.open)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(app, pilot, answered, wait_for)
+        assert "two potatoes" in text(app, "#passage")
+        assert asked
+        assert screen not in asked
+        app._lab.gone = True  # type: ignore[union-attr]
+        await pilot.press("j")
+        await wait_for(pilot, lambda: "the server is gone" in text(app, "#trouble"))
+        await pilot.resize_terminal(*NARROW)
+        assert app.is_running
     app.close_lab()

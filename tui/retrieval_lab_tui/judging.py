@@ -15,6 +15,7 @@ from retrieval_lab.diagnosis.proposal import Proposal, diagnoses
 from retrieval_lab.errors import InputError
 from retrieval_lab.lab import Lab
 from retrieval_lab.trace import Trace
+from retrieval_lab.types import Chunk
 from retrieval_lab_tui.jobs import Cancelled, Failed, Jobs
 
 
@@ -33,6 +34,14 @@ class Looked:
 
     funnel: Funnel
     misses: tuple[Miss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A miss to be read: its passage, and the trace with the final list."""
+
+    passage: Chunk | None
+    trace: Trace
 
 
 class Judging:
@@ -55,12 +64,16 @@ class Judging:
 
         self._jobs.start("look", work, done, failed)
 
-    def detail(self, miss: Miss, done: Callable[[Trace], None], failed: Failed) -> None:
+    def detail(self, miss: Miss, done: Callable[[Detail], None], failed: Failed) -> None:
         """Ask the query, so that its passage and its final list can be read."""
-        query = self.lab.golden[miss.place]
-        self._jobs.start(
-            "detail", lambda cancelled: self.lab.trace(query, self.config, cancelled=cancelled), done, failed
-        )
+
+        def work(cancelled: Cancelled) -> Detail:
+            trace = self.lab.trace(self.lab.golden[miss.place], self.config, cancelled=cancelled)
+            wanted = miss.fate.chunk_id or ""
+            # A passage that is in no pool is not among the trace's own.
+            return Detail(trace.chunks.get(wanted) or self.lab.chunks([wanted]).get(wanted), trace)
+
+        self._jobs.start("detail", work, done, failed)
 
     def document(self) -> Document:
         """The analysis as it is on disk, empty without a file. Raises InputError when it cannot be read."""

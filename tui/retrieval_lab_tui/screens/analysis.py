@@ -19,10 +19,9 @@ from retrieval_lab.diagnosis.analysis_file import TODO, Document, Row
 from retrieval_lab.diagnosis.kinds import Failure, Fix
 from retrieval_lab.errors import LabError
 from retrieval_lab.highlight import anchor_spans
-from retrieval_lab.trace import Trace
 from retrieval_lab_tui.actions import ANALYSIS, bindings
 from retrieval_lab_tui.display import marked, one_line, safe
-from retrieval_lab_tui.judging import Judging, Looked, Miss
+from retrieval_lab_tui.judging import Detail, Judging, Looked, Miss
 from retrieval_lab_tui.screens.paragraph import ParagraphScreen
 from retrieval_lab_tui.widgets.key_line import KeyLine
 
@@ -62,7 +61,7 @@ class AnalysisScreen(Screen[None]):
         self._judging = judging
         self._looked: Looked | None = None
         self._document: Document | None = None
-        self._trace: Trace | None = None
+        self._detail: Detail | None = None
         self._row = 0
         self._trouble: str | None = None
         self._places: list[tuple[int, int, int]] = []
@@ -180,13 +179,13 @@ class AnalysisScreen(Screen[None]):
         self._read()
 
     def _read(self) -> None:
-        self._trace = None
+        self._detail = None
         if self.miss is not None:
             self._judging.detail(self.miss, self._asked, self._failed)
         self._draw()
 
-    def _asked(self, trace: Trace) -> None:
-        self._trace = trace
+    def _asked(self, detail: Detail) -> None:
+        self._detail = detail
         self._draw()
 
     def _judged(self, document: Document) -> None:
@@ -283,21 +282,21 @@ class AnalysisScreen(Screen[None]):
         if row is not None and row.notes:
             yield Content.assemble(("notes ", "$foreground-muted"), safe(row.notes))
         yield Content("")
-        if self._trace is None or self._trace.golden is None or fate.chunk_id is None:
-            return
-        wanted = self._trace.chunks.get(fate.chunk_id) or self._judging.lab.chunks([fate.chunk_id]).get(fate.chunk_id)
-        if wanted is not None:
+        golden = None if self._detail is None else self._detail.trace.golden
+        wanted = None if self._detail is None else self._detail.passage
+        if wanted is not None and golden is not None:
             yield Content.assemble(
                 ("● ", "bold $success"), (one_line(wanted.chunk_id), "bold"), f"  {one_line(wanted.heading_path)}"
             )
-            yield marked(safe(wanted.text), (), tuple(anchor_spans(wanted.text, self._trace.golden.anchor)))
+            yield marked(safe(wanted.text), (), tuple(anchor_spans(wanted.text, golden.anchor)))
 
     def _final(self) -> Iterator[Content]:
-        if self._trace is None:
+        if self._detail is None:
             return
-        yield Content.styled(f"The final {len(self._trace.final)}", "bold $accent")
-        for ranked in self._trace.final:
-            chunk = self._trace.chunks[ranked.chunk_id]
+        trace = self._detail.trace
+        yield Content.styled(f"The final {len(trace.final)}", "bold $accent")
+        for ranked in trace.final:
+            chunk = trace.chunks[ranked.chunk_id]
             head = f"{ranked.rank:>3} "
             yield Content.assemble(
                 head, (one_line(chunk.chunk_id), "bold"), (f"  {one_line(chunk.heading_path)}", "$foreground-muted")
