@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from retrieval_lab import (
     cli_analysis,
+    cli_calibrate,
     cli_check,
     cli_compare,
     cli_config,
@@ -51,6 +52,7 @@ app.command("funnel")(cli_funnel.funnel)
 app.command("diagnose")(cli_diagnose.diagnose)
 app.command("index")(cli_index.index)
 app.command("eval")(cli_eval.evaluate)
+app.command("calibrate")(cli_calibrate.calibrate)
 app.command("compare")(cli_compare.compare)
 app.command("check")(cli_check.check)
 app.add_typer(cli_analysis.app, name="analysis")

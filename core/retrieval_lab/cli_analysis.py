@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval_lab.cli_options import (
-    ConfigOption,
     CorpusArgument,
     DsnOption,
     JsonOption,
-    SetOption,
     opened_lab,
     print_json,
     progress_bar,
 )
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.errors import Fault, FaultyInput
@@ -39,13 +38,13 @@ KeyOption = Annotated[
 
 
 @app.command()
+@takes_pipeline
 def init(
     corpus: CorpusArgument = None,
     propose: Annotated[
         bool, typer.Option("--propose", help="Write a proposed failure and fix, with the evidence, into empty notes.")
     ] = False,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,7 +63,7 @@ def init(
     from retrieval_lab.diagnosis.analysis_file import Document, Row
     from retrieval_lab.diagnosis.analysis_store import analysis_path, edit_analysis
 
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         misses = _misses(lab)
         notes = _proposed(lab) if propose else {}
         added: list[str] = []
@@ -92,11 +91,11 @@ def init(
 
 
 @app.command()
+@takes_pipeline
 def status(
     corpus: CorpusArgument = None,
     key: KeyOption = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,7 +108,7 @@ def status(
     from retrieval_lab.diagnosis.analysis_store import analysis_path, load_analysis
 
     judged = _key(key)
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         path = analysis_path(lab.corpus)
         exists = path.exists()
         document = load_analysis(path) if exists else parse("")
@@ -127,11 +126,11 @@ def status(
 
 
 @app.command()
+@takes_pipeline
 def check(
     corpus: CorpusArgument = None,
     key: KeyOption = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -149,7 +148,7 @@ def check(
     from retrieval_lab.diagnosis.analysis_store import analysis_path, load_analysis
 
     judged = _key(key)
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         path = analysis_path(lab.corpus)
         document = load_analysis(path)
         misses = _misses(lab)

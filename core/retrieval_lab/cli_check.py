@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval_lab.cli_options import ConfigOption, CorpusArgument, JsonOption, SetOption, configured, print_json
+from retrieval_lab.cli_options import CorpusArgument, JsonOption, print_json
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted
 from retrieval_lab.corpus import GOLDEN_FILE, CorpusFiles, read_corpus
 from retrieval_lab.errors import Fault, FaultyInput
@@ -58,10 +59,10 @@ class _Result:
         }
 
 
+@takes_pipeline
 def check(
     corpus: CorpusArgument = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     as_json: JsonOption = False,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Documents that the corpus does not have are warnings, not errors.")
@@ -75,7 +76,7 @@ def check(
     Example: [bold]retrieval-lab check fixtures/corpus[/bold]
     """
     folder = corpus if corpus is not None else bundled_corpus()
-    settings = configured(corpus, config, overrides).config
+    settings = choice.configured(corpus).config
     result = _checked(read_corpus(folder), read_golden(folder / GOLDEN_FILE), folder, settings, allow_missing)
     if as_json:
         print_json(result.to_dict())

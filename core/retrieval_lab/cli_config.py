@@ -7,7 +7,8 @@ from typing import Any
 
 import typer
 
-from retrieval_lab.cli_options import ConfigOption, CorpusArgument, JsonOption, SetOption, configured, print_json
+from retrieval_lab.cli_options import CorpusArgument, JsonOption, print_json
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.paths import bundled_corpus
 
 app = typer.Typer(no_args_is_help=True, help="The settings of the pipeline, and where each comes from.")
@@ -19,9 +20,8 @@ def _group() -> None:
 
 
 @app.command()
-def show(
-    corpus: CorpusArgument = None, config: ConfigOption = None, overrides: SetOption = None, as_json: JsonOption = False
-) -> None:
+@takes_pipeline
+def show(corpus: CorpusArgument = None, choice: PipelineChoice = UNCHANGED, as_json: JsonOption = False) -> None:
     """Print every setting that is in force, with its origin: the default, a line of lab.yaml, or --set.
 
     The output is a lab.yaml of its own: save it beside the corpus and change what you like.
@@ -30,7 +30,7 @@ def show(
     """
     from retrieval_lab.config_file import config_path, described
 
-    effective = configured(corpus, config, overrides)
+    effective = choice.configured(corpus)
     path = effective.path or config_path(corpus or bundled_corpus())
     if as_json:
         document: dict[str, Any] = asdict(effective)

@@ -10,16 +10,15 @@ import typer
 from rich.cells import cell_len
 
 from retrieval_lab.cli_options import (
-    ConfigOption,
     CorpusArgument,
     DsnOption,
     GoldenOption,
     JsonOption,
-    SetOption,
     opened_lab,
     print_json,
     progress_bar,
 )
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted, stdout
 from retrieval_lab.text import printable
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 _INDENT = " " * 4
 
 
+@takes_pipeline
 def diagnose(
     corpus: CorpusArgument = None,
     golden: GoldenOption = None,
@@ -37,8 +37,7 @@ def diagnose(
         bool,
         typer.Option("--rescues", help="Take the fixes from rescues that are searched for, seconds for each miss."),
     ] = False,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,7 +49,7 @@ def diagnose(
 
     Example: [bold]retrieval-lab diagnose fixtures/corpus[/bold]
     """
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         found = _found(lab, golden, rescues=rescues)
         if as_json:
             proposals = [one.to_dict() for one in found]

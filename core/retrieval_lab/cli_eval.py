@@ -12,16 +12,14 @@ from rich.cells import cell_len
 
 from retrieval_lab.cli_compare import complete_run, head, print_versus, warn
 from retrieval_lab.cli_options import (
-    ConfigOption,
     CorpusArgument,
     DsnOption,
     JsonOption,
-    SetOption,
-    configured,
     opened_lab,
     print_json,
     progress_bar,
 )
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted, print_table, stdout
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.errors import Fault, FaultyInput, InputError
@@ -78,13 +76,13 @@ class _Evaluated:
         return document
 
 
+@takes_pipeline
 def evaluate(
     corpus: CorpusArgument = None,
     k: Annotated[
         int | None, typer.Option("--k", min=1, help="Cut of the final list; else the configuration's top_k.")
     ] = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     failures: Annotated[
         bool, typer.Option("--failures", help="List the misses instead of the measures; with --json both.")
@@ -131,11 +129,11 @@ def evaluate(
     if force and not (save or name):
         raise InputError("--force has no effect without --save or --name")
     folder = corpus or bundled_corpus()
-    changes = [*(overrides or ()), *([f"top_k={k}"] if k else [])]
-    gates = _gates(folder, config, changes, fail_under or ())
+    choice = choice.with_setting(f"top_k={k}") if k else choice
+    gates = _gates(folder, choice, fail_under or ())
     other = _baseline(baseline, folder)
     target = _target(name, folder, force=force) if name is not None else None
-    with opened_lab(corpus, config, changes, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         made = _run(lab, other)
         if name is not None or save:
             target = target or _free_target(made.name, folder)
@@ -154,13 +152,13 @@ def evaluate(
 # --- what is asked for, checked before the work --------------------------------------------------------------------
 
 
-def _gates(folder: Path, config: Path | None, changes: Sequence[str], texts: Sequence[str]) -> list[Gate]:
+def _gates(folder: Path, choice: PipelineChoice, texts: Sequence[str]) -> list[Gate]:
     if not texts:
         return []
     from retrieval_lab.evals.gates import parse_gate
     from retrieval_lab.evals.runs import measure_names
 
-    names = measure_names(configured(folder, config, changes).config)
+    names = measure_names(choice.configured(folder).config)
     return [parse_gate(text, names) for text in texts]
 
 

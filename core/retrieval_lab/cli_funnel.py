@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from retrieval_lab.cli_options import (
-    ConfigOption,
     CorpusArgument,
     DsnOption,
     JsonOption,
-    SetOption,
     opened_lab,
     print_json,
     progress_bar,
 )
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import print_table, stdout
 
 if TYPE_CHECKING:
     from retrieval_lab.diagnosis.funnel import Funnel
 
 
+@takes_pipeline
 def funnel(
     corpus: CorpusArgument = None,
     by_kind: Annotated[bool, typer.Option("--by-kind", help="Also a row for each kind of query.")] = False,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -41,7 +40,7 @@ def funnel(
     """
     from retrieval_lab.diagnosis import funnel as funnels
 
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         with progress_bar("following") as step:
             found = funnels.funnel(lab, progress=step)
         if as_json:
@@ -64,7 +63,7 @@ def _print(found: Funnel, *, by_kind: bool) -> None:
 
 def _print_kinds(found: Funnel) -> None:
     """A row for each kind; stages that lose nothing at all have no column."""
-    from retrieval_lab.diagnosis.funnel_text import share_text
+    from retrieval_lab.wording import share_text
 
     lossy = [step.stage for step in found.all.steps if step.lost]
     rows = []

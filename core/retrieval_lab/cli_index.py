@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval_lab.cli_options import ConfigOption, DsnOption, JsonOption, SetOption, opened_lab, print_json
+from retrieval_lab.cli_options import DsnOption, JsonOption, opened_lab, print_json
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted
 from retrieval_lab.text import printable
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from retrieval_lab.lab import Lab
 
 
+@takes_pipeline
 def index(
     corpus: Annotated[Path, typer.Argument(help="Folder with docs/ and stories/.", show_default=False)],
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -29,7 +30,7 @@ def index(
 
     Example: [bold]retrieval-lab index fixtures/corpus --set chunker.max_chars=800[/bold]
     """
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         if as_json:
             print_json(_document(lab))
         else:

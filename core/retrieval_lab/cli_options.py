@@ -3,57 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from retrieval_lab.corpus import GOLDEN_FILE
+from retrieval_lab.cli_completion import complete_golden
+from retrieval_lab.cli_pipeline import PipelineChoice
 from retrieval_lab.errors import FaultyInput
-from retrieval_lab.paths import bundled_corpus
 
 if TYPE_CHECKING:
-    from retrieval_lab.config_file import EffectiveConfig
     from retrieval_lab.lab import Lab
-
-
-def _complete_setting(incomplete: str) -> Iterator[str]:
-    """The dotted keys of all settings."""
-    from retrieval_lab.config import PipelineConfig, dotted
-
-    for key in dotted(PipelineConfig().to_dict()):
-        if key.startswith(incomplete):
-            yield f"{key}="
-
-
-def complete_golden(ctx: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    """The ids of the golden queries of the corpus on the command line, each with its query."""
-    from retrieval_lab.golden import read_golden
-
-    corpus = ctx.params.get("corpus") or bundled_corpus()
-    for query in read_golden(Path(corpus) / GOLDEN_FILE).queries:
-        if query.query_id.startswith(incomplete):
-            yield query.query_id, query.query
 
 
 _CORPUS_HELP = "Folder with docs/, stories/ and golden.yaml; by default the bundled one."
 
 CorpusArgument = Annotated[Path | None, typer.Argument(help=_CORPUS_HELP, show_default=False)]
 CorpusOption = Annotated[Path | None, typer.Option("--corpus", help=_CORPUS_HELP, show_default=False)]
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="A configuration file instead of the corpus's lab.yaml.")
-]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        autocompletion=_complete_setting,
-        help="Change one setting, such as top_k=20 or reranker=none; may be repeated. `config show` lists the keys.",
-    ),
-]
 GoldenOption = Annotated[
     str | None,
     typer.Option(
@@ -70,17 +38,8 @@ DsnOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-def configured(corpus: Path | None, config: Path | None, overrides: Sequence[str] | None) -> EffectiveConfig:
-    """The configuration that a command works with. Raises InputError."""
-    from retrieval_lab.config_file import effective_config
-
-    return effective_config(corpus or bundled_corpus(), path=config, overrides=overrides or ())
-
-
 @contextmanager
-def opened_lab(
-    corpus: Path | None, config: Path | None, overrides: Sequence[str] | None, dsn: str | None
-) -> Iterator[Lab]:
+def opened_lab(corpus: Path | None, choice: PipelineChoice, dsn: str | None) -> Iterator[Lab]:
     """The corpus, indexed, with progress on stderr.
 
     Files that were left out become an error at the end, after the command has done its work with the rest.
@@ -88,7 +47,7 @@ def opened_lab(
     # The driver and numpy take a moment to import, which `--help` need not wait for.
     from retrieval_lab.lab import Lab
 
-    effective = configured(corpus, config, overrides)
+    effective = choice.configured(corpus)
     with progress_bar("indexing") as step:
         lab = Lab.open(corpus, effective.config, dsn, progress=lambda one: step(one.done, one.total))
     with lab:

@@ -9,17 +9,16 @@ import typer
 from rich.text import Text
 
 from retrieval_lab.cli_options import (
-    ConfigOption,
     CorpusOption,
     DsnOption,
     GoldenOption,
     JsonOption,
     QuestionArgument,
-    SetOption,
     opened_lab,
     print_json,
     progress_bar,
 )
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted, print_table
 from retrieval_lab.errors import InputError
 from retrieval_lab.text import printable
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 _SHOWN_HINTS = 3
 
 
+@takes_pipeline
 def rescue(
     query: QuestionArgument = None,
     golden: GoldenOption = None,
@@ -45,8 +45,7 @@ def rescue(
         bool, typer.Option("--slow", help="With --reindex: also with an embedder that runs a model.")
     ] = False,
     corpus: CorpusOption = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,7 +69,7 @@ def rescue(
         )
     from retrieval_lab.diagnosis.rescues import rescues
 
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         asked = lab.golden_query(golden) if golden is not None else query or ""
         with progress_bar("searching") as step:
             found = rescues(lab, asked, chunk, reindex=reindex, slow=slow, progress=step)

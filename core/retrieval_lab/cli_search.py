@@ -12,16 +12,15 @@ from rich.text import Text
 from retrieval_lab.cli_bundle import BundleOption, NoRescuesOption, written
 from retrieval_lab.cli_explain import explained, print_explained
 from retrieval_lab.cli_options import (
-    ConfigOption,
     CorpusOption,
     DsnOption,
     GoldenOption,
     JsonOption,
     QuestionArgument,
-    SetOption,
     opened_lab,
     print_json,
 )
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import print_table, stdout
 from retrieval_lab.errors import InputError
 from retrieval_lab.shorten import shorten_middle
@@ -38,14 +37,14 @@ _INDENT = 4
 _GAP = 4  # the mark of the wanted passage and the space between columns
 
 
+@takes_pipeline
 def search(
     query: Annotated[str, typer.Argument(help="The question; put it in quotes.")],
     corpus: CorpusOption = None,
     k: Annotated[
         int | None, typer.Option("--k", min=1, help="How many passages; else the configuration's top_k.")
     ] = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -53,8 +52,8 @@ def search(
 
     Example: [bold]retrieval-lab search "who painted the inn sign?" --k 3[/bold]
     """
-    changes = [*(overrides or ()), *([f"top_k={k}"] if k else [])]
-    with opened_lab(corpus, config, changes, dsn) as lab:
+    choice = choice.with_setting(f"top_k={k}") if k else choice
+    with opened_lab(corpus, choice, dsn) as lab:
         trace = lab.trace(query)
         if as_json:
             print_json({"query": query, "results": list(_results(trace)), "notes": list(trace.notes)})
@@ -62,6 +61,7 @@ def search(
             _print_results(lab, trace)
 
 
+@takes_pipeline
 def trace(
     query: QuestionArgument = None,
     golden: GoldenOption = None,
@@ -74,8 +74,7 @@ def trace(
     bundle: BundleOption = None,
     no_rescues: NoRescuesOption = False,
     corpus: CorpusOption = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -92,7 +91,7 @@ def trace(
         raise InputError('name one question: retrieval-lab trace "QUESTION", or retrieval-lab trace --golden ID')
     if no_rescues and bundle is None:
         raise InputError("--no-rescues leaves them out of a bundle; name its file with --bundle FILE")
-    with opened_lab(corpus, config, overrides, dsn) as lab:
+    with opened_lab(corpus, choice, dsn) as lab:
         asked = query if query is not None else lab.golden_query(golden or "")
         if bundle is not None:
             written(lab, asked, chunk, bundle, rescues=not no_rescues, as_json=as_json)

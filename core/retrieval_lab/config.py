@@ -23,6 +23,7 @@ from retrieval_lab.settings import (
     RerankerSettings,
     RrfFusion,
 )
+from retrieval_lab.support import SUPPORT_FLOOR
 from retrieval_lab.types import EVERYTHING, Filter
 
 
@@ -41,11 +42,12 @@ class PipelineConfig:
 
     `contextual_headers` puts the heading path before a chunk's text where it is embedded and indexed, and nowhere else.
     `retrievers` make their lists in this order. `mmr_lambda` weighs relevance against diversity, None leaves diversity
-    out. `top_k` is the length of the final list, `filter` what every retriever may return.
+    out. `top_k` is the length of the final list, `filter` what every retriever may return. A question whose support
+    (module `support`) is below `support_floor` gets no answer.
 
     Equal configurations are equal values and hash alike. Raises SettingError when the parts do not fit each other: no
     retriever or two of one name, no weight above 0, a lambda outside 0 to 1 or without a reranker, a `top_k` that the
-    pool cannot fill.
+    pool cannot fill, a floor outside 0 to 1.
     """
 
     chunker: ChunkerSettings = field(default_factory=MarkdownChunker)
@@ -57,8 +59,13 @@ class PipelineConfig:
     mmr_lambda: float | None = MMR_LAMBDA
     top_k: int = 10
     filter: Filter = EVERYTHING
+    support_floor: float = SUPPORT_FLOOR
 
     def __post_init__(self) -> None:
+        self._require_retrievers()
+        self._require_ranges()
+
+    def _require_retrievers(self) -> None:
         names = [retriever.name for retriever in self.retrievers]
         if not names:
             raise SettingError("retrievers", "empty", "at least one")
@@ -69,6 +76,8 @@ class PipelineConfig:
                 raise SettingError("retrievers", repr(name), f"names that are not blank, nor {', '.join(_STAGES)}")
         if not any(retriever.weight for retriever in self.retrievers):
             raise SettingError("retrievers", "all of weight 0", "a weight above 0 for one of them")
+
+    def _require_ranges(self) -> None:
         if self.mmr_lambda is not None and not 0 <= self.mmr_lambda <= 1:
             raise SettingError("mmr_lambda", self.mmr_lambda, "0 (diversity alone) to 1 (relevance alone), or null")
         if self.mmr_lambda is not None and isinstance(self.reranker, NoReranker):
@@ -79,6 +88,8 @@ class PipelineConfig:
             raise SettingError(
                 "top_k", self.top_k, f"at most {self.fusion.n}, the size of the pool (fusion.n)", also="fusion.n"
             )
+        if not 0 <= self.support_floor <= 1:
+            raise SettingError("support_floor", self.support_floor, "0 (every question is answered) to 1")
 
     @property
     def indexing(self) -> Indexing:
@@ -97,6 +108,7 @@ class PipelineConfig:
             "mmr_lambda": self.mmr_lambda,
             "top_k": self.top_k,
             "filter": {"doc_ids": list(self.filter.doc_ids)},
+            "support_floor": self.support_floor,
         }
 
     @classmethod

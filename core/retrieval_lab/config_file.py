@@ -29,10 +29,19 @@ _SHOWN_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """A part of the configuration as an option of the command line names it: its key, its settings as plain values."""
+
+    option: str
+    key: str
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class EffectiveConfig:
     """A configuration, the file it was read from (None when there is none), and where each value comes from.
 
-    `origins` has the dotted key of every value: `default`, `lab.yaml:3` or `--set`.
+    `origins` has the dotted key of every value: `default`, `lab.yaml:3` or an option such as `--set`.
     """
 
     config: PipelineConfig
@@ -47,14 +56,14 @@ def config_path(corpus: Path) -> Path:
 
 
 def effective_config(
-    corpus: Path | None, *, path: Path | None = None, overrides: Sequence[str] = ()
+    corpus: Path | None, *, path: Path | None = None, overrides: Sequence[str | Override] = ()
 ) -> EffectiveConfig:
-    """The configuration of a corpus: `overrides` (`KEY=VALUE`, keys with dots) over a file over the defaults.
+    """The configuration of a corpus: `overrides` over a file over the defaults, a later override over an earlier one.
 
-    The file is `path`, which must exist, else the one of the corpus if there is one. A file that names `retrievers`
-    names all of them; an override changes one, or takes it out when it is null. Naming another kind drops the settings
-    of the kind before. Raises InputError with everything that is wrong, a line each, with the file and line or the
-    option.
+    An override is `KEY=VALUE`, the key with dots, or an Override, which replaces the whole part. The file is `path`,
+    which must exist, else the one of the corpus if there is one. A file that names `retrievers` names all of them; an
+    override changes one, or takes it out when it is null. Naming another kind drops the settings of the kind before.
+    Raises InputError with everything that is wrong, a line each, with the file and line or the option.
     """
     if path is None and corpus is not None and config_path(corpus).exists():
         path = config_path(corpus)
@@ -64,7 +73,10 @@ def effective_config(
     merged = dict(file.value)
     merged.setdefault("retrievers", given(dict.fromkeys(_default_retrievers()), DEFAULT))
     for override in overrides:
-        merged = _overridden(merged, *_parsed(override))
+        if isinstance(override, Override):
+            merged = _with_part(merged, override)
+        else:
+            merged = _overridden(merged, *_parsed(override))
     config, faults = read_with(PipelineConfig, Given(merged, DEFAULT))
     if config is None:
         raise InputError("\n".join(faults))
@@ -171,7 +183,7 @@ def _overridden(values: Mapping[str, Given], keys: Sequence[str], value: Given) 
         retrievers = merged[first].value if isinstance(merged[first].value, dict) else {}
         name, *inner = rest
         if not inner and value.value is None and name in retrievers:
-            merged[first] = Given({one: entry for one, entry in retrievers.items() if one != name}, COMMAND_LINE)
+            merged[first] = Given({one: entry for one, entry in retrievers.items() if one != name}, value.origin)
             return merged
         if (
             name not in retrievers
@@ -180,37 +192,44 @@ def _overridden(values: Mapping[str, Given], keys: Sequence[str], value: Given) 
             and not isinstance(value.value, dict)
         ):
             raise InputError(
-                f"{COMMAND_LINE}: {'.'.join(keys)}: no retriever has this name; there are {', '.join(retrievers)}"
+                f"{value.origin}: {'.'.join(keys)}: no retriever has this name; there are {', '.join(retrievers)}"
             )
         entry = _changed(retrievers.get(name), inner, value, usual=name)
-        merged[first] = Given({**retrievers, name: entry}, COMMAND_LINE)
+        merged[first] = Given({**retrievers, name: entry}, value.origin)
     elif first in PARTS:
         merged[first] = _changed(merged.get(first), rest, value, usual=PARTS[first][1])
-        if first == "reranker" and _kind(merged[first], "") == NoReranker.kind:
-            _drop_of_file(merged, "mmr_lambda")  # what it was for is gone
-    elif rest and isinstance(old := merged.get(first, Given({}, COMMAND_LINE)).value, dict):
-        merged[first] = Given(_overridden(old, rest, value), COMMAND_LINE)
+        _drop_what_is_of_no_use(merged, first)
+    elif rest and isinstance(old := merged.get(first, Given({}, value.origin)).value, dict):
+        merged[first] = Given(_overridden(old, rest, value), value.origin)
     else:
-        merged[first] = value if not rest else given({rest[0]: value.value}, COMMAND_LINE)
+        merged[first] = value if not rest else given({rest[0]: value.value}, value.origin)
     return merged
 
 
-def _drop_of_file(values: dict[str, Given], key: str) -> None:
-    """What the command line itself says stays, and is a fault if it does not fit."""
-    if key in values and values[key].origin != COMMAND_LINE:
-        del values[key]
+def _with_part(values: Mapping[str, Given], part: Override) -> dict[str, Given]:
+    """The values with one part replaced by what an option says."""
+    merged = {**values, part.key: given(part.value, part.option)}
+    _drop_what_is_of_no_use(merged, part.key)
+    return merged
+
+
+def _drop_what_is_of_no_use(values: dict[str, Given], changed: str) -> None:
+    """Without a reranker MMR has none; what the command line itself says stays, and is a fault if it does not fit."""
+    without = changed == "reranker" and _kind(values[changed], "") == NoReranker.kind
+    if without and "mmr_lambda" in values and not values["mmr_lambda"].origin.startswith("--"):
+        del values["mmr_lambda"]
 
 
 def _changed(old: Given | None, keys: Sequence[str], value: Given, *, usual: str) -> Given:
     """A part with one setting replaced, or all of it when no key is left; another kind begins anew."""
     before = _as_mapping(old)
     if len(keys) > 1:
-        return Given({**before, ".".join(keys): value}, COMMAND_LINE)  # no setting has parts: the reader says so
+        return Given({**before, ".".join(keys): value}, value.origin)  # no setting has parts: the reader says so
     change = {keys[0]: value} if keys else _as_mapping(value)
     kind = change.get("kind")
-    if kind is not None and kind.value != _kind(Given(before, COMMAND_LINE), usual):
+    if kind is not None and kind.value != _kind(Given(before, value.origin), usual):
         before = {}
-    return Given({**before, **change}, COMMAND_LINE)
+    return Given({**before, **change}, value.origin)
 
 
 def _as_mapping(part: Given | None) -> dict[str, Given]:

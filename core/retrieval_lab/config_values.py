@@ -47,7 +47,15 @@ KEYS = (
     "mmr_lambda",
     "top_k",
     "filter",
+    "support_floor",
 )
+
+_SCALARS: Mapping[str, Any] = {
+    "contextual_headers": bool,
+    "mmr_lambda": float | None,
+    "top_k": int,
+    "support_floor": float,
+}
 
 _SHOWN_CHARS = 60
 _LARGEST = 2**31 - 1  # what PostgreSQL's int holds, and more than any setting means
@@ -103,8 +111,7 @@ class Reader:
         if key == "filter":
             doc_ids = self._filter(value)
             return None if doc_ids is None else (doc_ids,)
-        types: dict[str, Any] = {"contextual_headers": bool, "mmr_lambda": float | None, "top_k": int}
-        return self._scalar(key, value, types[key])
+        return self._scalar(key, value, _SCALARS[key])
 
     def _part(self, key: str, value: Given) -> Any:
         kinds, usual = PARTS[key]

@@ -13,6 +13,7 @@ from retrieval_lab.text import sendable
 from retrieval_lab.types import Document
 
 GOLDEN_FILE = "golden.yaml"
+OFF_CORPUS_FILE = "off_corpus.txt"
 _GROUPS = (("docs", ".md"), ("stories", ".txt"))
 
 

@@ -367,10 +367,14 @@ class Lab:
             f"this configuration needs another index ({', '.join(other)}): open it with Lab.open(corpus, config)"
         )
 
-    def work(self, work: Callable[[Bench], T], config: PipelineConfig | None = None) -> T:
-        """What `work`, which only reads, makes of the index; evaluations wait meanwhile. Raises as `trace` does."""
+    def work(self, work: Callable[[Bench], T], config: PipelineConfig | None = None, *, at_once: bool = False) -> T:
+        """What `work`, which only reads, makes of the index. Raises as `trace` does.
+
+        Evaluations wait meanwhile; or, `at_once`, questions do.
+        """
         config = self._fitting(config)
-        return self._background.ask(lambda conn: work(Bench(conn, self._table, self.embedder, config, self._reranker)))
+        on = self._questions if at_once else self._background
+        return on.ask(lambda conn: work(Bench(conn, self._table, self.embedder, config, self._reranker)))
 
     def connect(self) -> Connection[Any]:
         """A new connection to the lab's database, for the caller to close. Raises EnvironmentMissing."""

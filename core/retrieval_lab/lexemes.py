@@ -42,6 +42,11 @@ class Lexemes:
         self._config = config
         self._known: dict[str, str | None] = {}
 
+    def of(self, conn: Connection[Any], words: Collection[str]) -> dict[str, str]:
+        """The lexeme of each of the words that has one."""
+        self._learn(conn, [word for word in words if word not in self._known])
+        return {word: lexeme for word in words if (lexeme := self._known[word]) is not None}
+
     def matching(self, conn: Connection[Any], words: Collection[str], parsed: TextQuery) -> frozenset[str]:
         """Those of the words whose lexeme is one of the query's."""
         self._learn(conn, [word for word in words if word not in self._known])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from retrieval_lab.evals.proportions import Share
 from retrieval_lab.evals.resampling import Interval
 
 
@@ -18,6 +19,13 @@ def interval_text(interval: Interval | None) -> str:
         return "–"
     ends = (signed(end) for end in (interval.low, interval.high))
     return "…".join(end.replace("0.", ".", 1) if end[1] == "0" else end[:5] for end in ends)
+
+
+def share_text(share: Share) -> str:
+    """A share with its interval, such as `27% (17–41%)`; a dash of nothing."""
+    if share.value is None or share.interval is None:
+        return "–"
+    return f"{share.value:.0%} ({100 * share.interval.low:.0f}–{share.interval.high:.0%})"
 
 
 def setting_text(value: Any) -> str:

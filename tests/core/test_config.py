@@ -41,6 +41,7 @@ DEFAULTS = {
     "mmr_lambda": 0.7,
     "top_k": 10,
     "filter": {"doc_ids": []},
+    "support_floor": 0.25,
 }
 
 
@@ -200,6 +201,9 @@ def test_a_kind_alone_is_that_kind_with_its_defaults(data: dict[str, Any], expec
 
 BAD_VALUES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"top_k": 0}, "top_k", "0", "1 or more"),
+    ({"support_floor": 1.5}, "support_floor", "1.5", "every question is answered. to 1"),
+    ({"support_floor": -0.1}, "support_floor", "-0.1", "to 1"),
+    ({"support_floor": None}, "support_floor", "nothing", "a number"),
     ({"top_k": -3}, "top_k", "-3", "1 or more"),
     ({"top_k": 51}, "top_k", "51", "at most 50"),
     ({"top_k": 2.0}, "top_k", "2.0", "whole number"),

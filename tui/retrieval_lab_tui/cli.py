@@ -13,7 +13,8 @@ import typer
 from typer.main import get_command
 
 from retrieval_lab import cli
-from retrieval_lab.cli_options import ConfigOption, CorpusArgument, DsnOption, SetOption, configured
+from retrieval_lab.cli_options import CorpusArgument, DsnOption
+from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.errors import InputError
 from retrieval_lab.paths import data_dir
 
@@ -24,10 +25,10 @@ _GLOBAL_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-
 
 
 @cli.app.command()
+@takes_pipeline
 def explore(
     corpus: CorpusArgument = None,
-    config: ConfigOption = None,
-    overrides: SetOption = None,
+    choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
     bundle: Annotated[
         Path | None,
@@ -47,9 +48,9 @@ def explore(
         raise InputError(f"{corpus}: no such folder; a corpus is a folder with docs/*.md and stories/*.txt")
     _log_to_file()
     if bundle is not None:
-        explorer = _replay(bundle, given=(corpus, config, dsn, *(overrides or ())))
+        explorer = _replay(bundle, given=(corpus, choice.path, choice.changes, dsn))
     else:
-        explorer = _explorer(corpus, config, overrides, dsn)
+        explorer = _explorer(corpus, choice, dsn)
     try:
         explorer.run()
     finally:
@@ -60,11 +61,11 @@ def explore(
         raise typer.Exit(explorer.return_code)
 
 
-def _explorer(corpus: Path | None, config: Path | None, overrides: list[str] | None, dsn: str | None) -> ExplorerApp:
+def _explorer(corpus: Path | None, choice: PipelineChoice, dsn: str | None) -> ExplorerApp:
     # Textual takes a moment to import, which the other commands need not wait for.
     from retrieval_lab_tui.app import ExplorerApp
 
-    settings = configured(corpus, config, overrides).config if config or overrides else None
+    settings = choice.configured(corpus).config if choice != UNCHANGED else None
     return ExplorerApp(corpus, dsn, config=settings)
 
 

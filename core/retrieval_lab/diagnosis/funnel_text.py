@@ -9,10 +9,10 @@ from typing import Final
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.funnel import Funnel, Level, Step
 from retrieval_lab.diagnosis.journey import LostAt
-from retrieval_lab.evals.proportions import Share
 from retrieval_lab.settings import NoReranker
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.text import printable
+from retrieval_lab.wording import share_text
 
 LEAST_WIDTH: Final = 60
 """A narrower picture is made this wide."""
@@ -35,13 +35,6 @@ def funnel_text(funnel: Funnel, width: int = 80, *, kind: str | None = None) -> 
 def lost_text(funnel: Funnel, width: int = 80) -> str:
     """The ids that each stage loses, in lines of at most `width` characters; empty when nothing is lost."""
     return "\n".join(_ids(funnel.all.steps, max(width, LEAST_WIDTH)))
-
-
-def share_text(share: Share) -> str:
-    """A share with its interval, such as `27% (17–41%)`; a dash of nothing."""
-    if share.value is None or share.interval is None:
-        return "–"
-    return f"{share.value:.0%} ({100 * share.interval.low:.0f}–{share.interval.high:.0%})"
 
 
 def _picture(funnel: Funnel, level: Level, width: int) -> Iterator[str]:

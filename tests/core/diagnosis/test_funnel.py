@@ -14,12 +14,13 @@ import pytest
 from retrieval_lab import Lab, PipelineConfig
 from retrieval_lab.database import Database
 from retrieval_lab.diagnosis.funnel import STAGES, Funnel, funnel
-from retrieval_lab.diagnosis.funnel_text import funnel_text, lost_text, share_text
+from retrieval_lab.diagnosis.funnel_text import funnel_text, lost_text
 from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.evals.proportions import Share, wilson_interval
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import NoReranker
 from retrieval_lab.types import Filter
+from retrieval_lab.wording import share_text
 from tests.core.diagnosis.losing import CONFIG, FOUND, LOST, make_corpus
 
 

@@ -1,0 +1,103 @@
+"""The options with which every command is told its pipeline: a file, parts by name, and single settings."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from retrieval_lab.cli_completion import complete_setting
+from retrieval_lab.paths import bundled_corpus
+
+if TYPE_CHECKING:
+    from retrieval_lab.config_file import EffectiveConfig
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="A configuration file instead of the corpus's lab.yaml.")
+]
+EmbedderOption = Annotated[
+    str | None,
+    typer.Option("--embedder", metavar="NAME", help="hash, fastembed:MODEL, or the folder of a model's files."),
+]
+RerankerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--reranker", metavar="NAME", help="none, lexical, cross-encoder:MODEL, or the folder of a model's files."
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        autocompletion=complete_setting,
+        help="Change one setting, such as top_k=20 or reranker=none; may be repeated. `config show` lists the keys.",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineChoice:
+    """What the options of a command say about its pipeline; the corpus's own lab.yaml says the rest."""
+
+    path: Path | None = None
+    embedder: str | None = None
+    reranker: str | None = None
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether the options change what the file says."""
+        return bool(self.embedder or self.reranker or self.overrides)
+
+    def with_setting(self, override: str) -> PipelineChoice:
+        """The choice with one setting more, written KEY=VALUE."""
+        return replace(self, overrides=(*self.overrides, override))
+
+    def configured(self, corpus: Path | None) -> EffectiveConfig:
+        """The configuration that is meant, for this corpus or the bundled one. Raises InputError."""
+        from retrieval_lab.config_file import Override, effective_config
+
+        parts = []
+        if self.embedder is not None:
+            from retrieval_lab.model_choice import embedder_setting
+
+            parts.append(Override("--embedder", "embedder", embedder_setting(self.embedder)))
+        if self.reranker is not None:
+            from retrieval_lab.model_choice import reranker_setting
+
+            parts.append(Override("--reranker", "reranker", reranker_setting(self.reranker)))
+        return effective_config(corpus or bundled_corpus(), path=self.path, overrides=[*parts, *self.overrides])
+
+
+UNCHANGED = PipelineChoice()
+_OPTIONS = {"config": ConfigOption, "embedder": EmbedderOption, "reranker": RerankerOption, "overrides": SetOption}
+
+
+def takes_pipeline(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the four options in the place of its parameter `choice`, a PipelineChoice.
+
+    Typer makes options of a signature; so the signature that it sees is the one with the options.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=option)
+        for name, option in _OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def with_choice(**given: Any) -> None:
+        config, embedder, reranker, overrides = (given.pop(name) for name in _OPTIONS)
+        command(choice=PipelineChoice(config, embedder, reranker, tuple(overrides or ())), **given)
+
+    parameters = []
+    for name, parameter in signature.parameters.items():
+        parameters += options if name == "choice" else [parameter]
+    with_choice.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    with_choice.__annotations__ = {one.name: one.annotation for one in parameters}
+    return with_choice
