@@ -91,14 +91,14 @@ class QueryVectors:
 
     def __init__(self, embedder: Embedder, kept: int = 1) -> None:
         self.dims = embedder.dims
-        self._embedder = embedder
+        self.embedder = embedder
         self._kept = kept
         self._known: dict[str, Vectors | None] = {}
 
     def of(self, query: str) -> Vectors | None:
         """Return what `embed_query` returns for the query, once NULs and lone surrogates are made spaces."""
         if query not in self._known:
-            vector = embed_query(self._embedder, sendable(query)[0])
+            vector = embed_query(self.embedder, sendable(query)[0])
             while len(self._known) >= self._kept:
                 del self._known[next(iter(self._known))]
             self._known[query] = vector
@@ -238,5 +238,6 @@ class FastEmbedder:
     def _load(self, *, lazy: bool = False) -> Any:
         if self._in_folder is not None:
             return load_folder("fastembed", "TextEmbedding", self._in_folder, lazy=lazy)
-        options: dict[str, Any] = {"lazy_load": True} if lazy else {}  # the graph is not needed to count tokens
+        # Tokens can be counted without the graph, and are no reason to fetch anything.
+        options: dict[str, Any] = {"fetch": False, "lazy_load": True} if lazy else {}
         return load_model("fastembed", "TextEmbedding", self.model, self.cache_dir, **options)

@@ -188,7 +188,8 @@ class CrossEncoderReranker:
         where = ("fastembed.rerank.cross_encoder", "TextCrossEncoder")
         if self._folder is not None:
             return load_folder(*where, FolderModel(self._folder, self._folder.label), lazy=lazy)
-        options: dict[str, Any] = {"lazy_load": True} if lazy else {}  # the graph is not needed to count tokens
+        # Tokens can be counted without the graph, and are no reason to fetch anything.
+        options: dict[str, Any] = {"fetch": False, "lazy_load": True} if lazy else {}
         return load_model(*where, self.model, self.cache_dir, **options)
 
 
