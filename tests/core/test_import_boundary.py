@@ -20,7 +20,16 @@ import retrieval_lab_tui
 
 CORE, TUI = "retrieval_lab", "retrieval_lab_tui"
 ROOTS = {CORE: Path(retrieval_lab.__file__).parent, TUI: Path(retrieval_lab_tui.__file__).parent}
-EXTRAS = {"fastembed", "claude_agent_sdk", "scipy", "sklearn", "matplotlib"}
+EXTRAS = {
+    "fastembed",
+    "onnxruntime",
+    "tokenizers",
+    "huggingface_hub",
+    "claude_agent_sdk",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+}
 
 # From the bottom to the top; a module imports from its own layer and those below. What is named nowhere here is built
 # on the lab; a new module that lower layers need is entered here.
@@ -37,6 +46,7 @@ LAYERS = [
         "extension",
         "extractive",
         "extras",
+        "folder_models",
         "golden",
         "highlight",
         "history",
@@ -47,6 +57,7 @@ LAYERS = [
         "markers",
         "metrics",
         "mmr",
+        "model_folder",
         "models",
         "paths",
         "pipeline",
@@ -67,6 +78,7 @@ LAYERS = [
         "text",
         "textquery",
         "whole_file",
+        "windows",
         "yaml_nodes",
     },
     {
