@@ -20,6 +20,8 @@ def answer_lines(said: Said, entailment: EntailmentReport | None = None) -> Iter
     for line in said.text.splitlines():
         yield printable(line)
     yield ""
+    for claim in said.report.uncited:
+        yield printable(f"! not cited: {' '.join(claim.text.split())}")
     yield from doubts(said.report)
     if entailment is not None:
         yield from _entailed(entailment)
@@ -29,9 +31,7 @@ def answer_lines(said: Said, entailment: EntailmentReport | None = None) -> Iter
 
 
 def doubts(report: CitationReport) -> Iterator[str]:
-    """A line for each sentence without a citation and for what is wrong with the markers."""
-    for claim in report.uncited:
-        yield printable(f"! not cited: {' '.join(claim.text.split())}")
+    """What is wrong with the answer's markers, a line each, safe to print."""
     if report.invalid:
         numbers = ", ".join(f"[{number}]" for number in sorted({span.number for span in report.invalid}))
         yield f"! no source has the number {numbers}"

@@ -14,6 +14,7 @@ import pytest
 from retrieval_lab import cli
 from retrieval_lab.answer import REFUSAL
 from retrieval_lab.answer_record import AnswerRecord
+from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.config_file import effective_config
 from retrieval_lab.database import Database
 from retrieval_lab.errors import InputError
@@ -26,7 +27,7 @@ GOLDEN = "- {query_id: q1, query: how to bake a loaf, kind: known, doc_id: bread
 
 @pytest.fixture(autouse=True)
 def _no_login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Database) -> None:  # noqa: ARG001 - keeps it up
-    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
+    for name in KEY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nobody"))
 

@@ -21,7 +21,7 @@ from retrieval_lab_tui import preferences, themes
 from retrieval_lab_tui.actions import EXPLORE, Keymap, shown_keys
 from retrieval_lab_tui.answer import Question
 from retrieval_lab_tui.asking import known
-from retrieval_lab_tui.diagnosing import Diagnosing
+from retrieval_lab_tui.citing import Citing
 from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.screens.palette import Command, Palette
@@ -43,7 +43,7 @@ class IndexingProgressed(Message):
         return isinstance(message, IndexingProgressed)
 
 
-class ExplorerApp(Diagnosing):
+class ExplorerApp(Citing):
     """`config` is the pipeline, None for the one of the corpus's lab.yaml. `open_lab` is called as `Lab.open` is, in a
     thread, and `clock` tells the seconds that a question takes; tests give others.
 
