@@ -22,7 +22,8 @@ _LEAST_SHARE = 0.5
 _SAME = 0.9
 
 _EMPHASIS = re.compile(r"\*\*|__(?=\S)|(?<=\S)__")
-_NUMBERED_BRACKET = re.compile(r"(?P<before>\w?)[\[【](?P<inside>[^\[\]【】]*\d[^\[\]【】]*)[\]】]")
+_BRACKET = re.compile(r"(?P<before>\w?)[\[【](?P<inside>[^\[\]【】]{1,700})[\]】]")
+_DIGIT = re.compile(r"\d")
 _QUESTION = re.compile(r"[?\uff1f]\W*$")
 # The source's own citations behind a full stop: they would become a sentence of their own.
 _TRAILING_BRACKETS = re.compile(r"(?<=[.!?…])(?:\s*[\[【][^\[\]【】]{0,40}\d[^\[\]【】]{0,40}[\]】])+$")
@@ -135,9 +136,11 @@ def _plain(text: str, one: Sentence) -> str:
     if raw.count("`") % 2:
         raw = raw.replace("`", "")
     line = " ".join(_EMPHASIS.sub("", raw).split()).lstrip(_LINE_OPENERS)
-    return _NUMBERED_BRACKET.sub(_defused, _TRAILING_BRACKETS.sub("", line))
+    return _BRACKET.sub(_defused, _TRAILING_BRACKETS.sub("", line))
 
 
 def _defused(bracket: re.Match[str]) -> str:
     inside = bracket["inside"]
+    if not _DIGIT.search(inside):
+        return bracket[0]
     return f"{bracket['before']}[ {inside} ]" if bracket["before"] else f"({inside})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -127,6 +128,7 @@ def test_headings_code_questions_and_the_refusal_are_never_taken(text: str) -> N
         ("The U.S. lamp No. 5 burns.", "The U.S. lamp No. 5 burns."),
         ("The lamp burns. [2] Next one.", "The lamp burns."),
         ("The lamp burns.[2][3, 4] Next one.", "The lamp burns."),
+        (f"The lamp [{'7' * 600}] burns.", f"The lamp ({'7' * 600}) burns."),
         ("list[str] is the lamp's type.", "list[str] is the lamp's type."),
     ],
 )
@@ -188,3 +190,13 @@ def test_the_same_sources_give_the_same_answer(texts: list[str]) -> None:
     first = ExtractiveAnswerer().answer("q", chunks(*texts), weights=weights)
     again = ExtractiveAnswerer().answer("q", chunks(*texts), weights=dict(reversed(weights.items())))
     assert first == again
+
+
+@pytest.mark.parametrize(
+    "piece", ["[", "[1", "[1]", "`", '"lamp ', "lamp. ", "lamp [7", "**lamp", "lamp\n", "|lamp", "](x"]
+)
+def test_long_passages_take_time_in_proportion(piece: str) -> None:
+    text = "lamp " + piece * (20_000 // len(piece))
+    began = time.perf_counter()
+    answer("lamp", text)
+    assert time.perf_counter() - began < 2
