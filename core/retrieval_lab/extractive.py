@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -93,8 +94,8 @@ class ExtractiveAnswerer:
         least = 0.0
 
         def value(one: _Candidate) -> float:
-            # Sorted, since a sum of floats depends on the order, and that of a set on the process.
-            return sum(weights[term] * (_KNOWN_TERM if term in known else 1.0) for term in sorted(one.terms))
+            # fsum, since the order of a set depends on the process, and a plain sum on the order.
+            return math.fsum(weights[term] * (_KNOWN_TERM if term in known else 1.0) for term in one.terms)
 
         while candidates and len(picked) < self.max_sentences:
             best = max(candidates, key=value)  # the first of equals

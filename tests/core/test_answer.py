@@ -467,21 +467,25 @@ def test_stopped_beforehand_it_asks_nobody() -> None:
     assert script.calls == []
 
 
-def test_the_generator_is_closed_in_the_task_that_ran_it() -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_generator_is_closed_in_the_task_that_ran_it(stopped: bool) -> None:
     tasks: list[Any] = []
 
     async def watched(**_: Any) -> AsyncIterator[Any]:
         tasks.append(asyncio.current_task())
         try:
-            yield delta("x")
+            yield said(ANSWERED)
+            if stopped:
+                await asyncio.sleep(30)
+            yield result()
             await asyncio.sleep(30)
         finally:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
             tasks.append(asyncio.current_task())
 
-    with pytest.raises(Cancelled):
-        run("q", DRAFT, query_fn=watched, cancelled=stop_after(0.05))
+    with pytest.raises(Cancelled) if stopped else contextlib.nullcontext():
+        run("q", DRAFT, query_fn=watched, cancelled=stop_after(0.05) if stopped else None)
     assert len(tasks) == 2
     assert tasks[0] is tasks[1]
 

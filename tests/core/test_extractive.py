@@ -99,6 +99,7 @@ def test_an_answer_has_at_least_one_sentence() -> None:
         "~~~\nthe lamp",
         "| lamp | oil |\n| --- | --- |",
         "Where is the lamp?",
+        "The lamp `` is. The ` oil `` burns.",  # two sentences, once its code is no code any more
         REFUSAL,
         f"The lamp: {REFUSAL}",
         "The lamp: i **cannot** answer\nfrom the sources.",
