@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -102,8 +103,9 @@ def _claims(text: str, found: Sequence[Sentence], markers: Sequence[Marker], aro
         yield Claim(text[one.start : one.end], one.start, one.end, tuple(numbers), needs)
 
 
-def _inside(one: Sentence, markers: Sequence[Marker]) -> list[Marker]:
-    return [marker for marker in markers if one.start <= marker.start < one.end]
+def _inside(one: Sentence, markers: Sequence[Marker]) -> Sequence[Marker]:
+    first, beyond = (bisect_left(markers, place, key=lambda marker: marker.start) for place in (one.start, one.end))
+    return markers[first:beyond]
 
 
 def _is_refusal(text: str, one: Sentence, markers: Sequence[Marker], around: str) -> bool:

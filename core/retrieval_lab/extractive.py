@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +20,14 @@ _KNOWN_TERM = 0.25
 # A further sentence must be worth this share of the first, so that an answer is not filled up.
 _LEAST_SHARE = 0.5
 # Two sentences are the same when they share this much of their words, the Jaccard index of the two sets.
-_SAME = 0.8
+_SAME = 0.9
 
 _EMPHASIS = re.compile(r"\*\*|__(?=\S)|(?<=\S)__")
-_NUMBERED_BRACKET = re.compile(r"(?P<before>\w?)[\[【](?P<inside>[^\[\]【】]*\d[^\[\]【】]*)[\]】]")
+_BRACKET = re.compile(r"(?P<before>\w?)[\[【](?P<inside>[^\[\]【】]{1,700})[\]】]")
+_DIGIT = re.compile(r"\d")
 _QUESTION = re.compile(r"[?\uff1f]\W*$")
+# The source's own citations behind a full stop: they would become a sentence of their own.
+_TRAILING_BRACKETS = re.compile(r"(?<=[.!?…])(?:\s*[\[【][^\[\]【】]{0,40}\d[^\[\]【】]{0,40}[\]】])+$")
 _LINE_OPENERS = "#>|~+*= \t"
 
 
@@ -90,8 +94,8 @@ class ExtractiveAnswerer:
         least = 0.0
 
         def value(one: _Candidate) -> float:
-            # Sorted, since a sum of floats depends on the order, and that of a set on the process.
-            return sum(weights[term] * (_KNOWN_TERM if term in known else 1.0) for term in sorted(one.terms))
+            # fsum, since the order of a set depends on the process, and a plain sum on the order.
+            return math.fsum(weights[term] * (_KNOWN_TERM if term in known else 1.0) for term in one.terms)
 
         while candidates and len(picked) < self.max_sentences:
             best = max(candidates, key=value)  # the first of equals
@@ -120,8 +124,8 @@ def _is_fit(text: str) -> bool:
 def _plain(text: str, one: Sentence) -> str:
     """The sentence on one line, as text: without emphasis, link targets, and anything that could cite.
 
-    A bracket with a number becomes a parenthesis, or gets blanks where it is a subscript. Empty for what is no
-    sentence and no row of a table.
+    A bracket with a number goes where it follows the sentence, gets blanks where it is a subscript, and becomes a
+    parenthesis elsewhere. Empty for what is no sentence and no row of a table.
     """
     if one.kind not in (Kind.SENTENCE, Kind.TABLE_ROW):
         return ""
@@ -133,9 +137,11 @@ def _plain(text: str, one: Sentence) -> str:
     if raw.count("`") % 2:
         raw = raw.replace("`", "")
     line = " ".join(_EMPHASIS.sub("", raw).split()).lstrip(_LINE_OPENERS)
-    return _NUMBERED_BRACKET.sub(_defused, line)
+    return _BRACKET.sub(_defused, _TRAILING_BRACKETS.sub("", line))
 
 
 def _defused(bracket: re.Match[str]) -> str:
     inside = bracket["inside"]
+    if not _DIGIT.search(inside):
+        return bracket[0]
     return f"{bracket['before']}[ {inside} ]" if bracket["before"] else f"({inside})"

@@ -13,6 +13,8 @@ from retrieval_lab.text import folded
 # As many digits as `int` reads whatever the interpreter's limit.
 PINNED = re.compile(r"\[([0-9]{1,600})\]")
 BRACKETED = re.compile(r"[\[【]([^\[\]【】\n]{1,80})[\]】]")
+# A bracket that says nothing but which source, whatever its form.
+POINTER = re.compile(r"[\[【][^\[\]【】\n]{0,14}\d[\d\s,;.:–-]{0,20}[\]】]")
 
 _NUMBER = r"(?:0|[1-9][0-9]{0,17})"
 _ITEM = rf"{_NUMBER}(?: ?- ?{_NUMBER})?"

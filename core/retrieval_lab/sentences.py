@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from retrieval_lab.inline import DEFINITION, code_spans, masked
 from retrieval_lab.markdown import Line, LineKind, lines
-from retrieval_lab.markers import BRACKETED
+from retrieval_lab.markers import POINTER
 from retrieval_lab.sentence_ends import sentence_ends
 from retrieval_lab.text import has_words
 
@@ -104,9 +104,9 @@ def sentences(text: str, *, wrapped: bool = False) -> list[Sentence]:
         pieces = [block] if block.kind is not Kind.SENTENCE else _split(flat, block)
         for piece in pieces:
             inside = flat[piece.start : piece.end]
-            if has_words(BRACKETED.sub(" ", inside)):
+            if has_words(POINTER.sub(" ", inside)):
                 found.append(piece)
-            elif found and BRACKETED.search(inside):
+            elif found and POINTER.search(inside):
                 found[-1] = replace(found[-1], end=piece.end)
     return found
 
@@ -118,7 +118,7 @@ def _split(flat: str, block: Sentence) -> list[Sentence]:
     cuts = [0, *ends, len(raw)]
     spans = [_trimmed(flat, block.start + a, block.start + b) for a, b in pairwise(cuts)]
     pieces = [replace(block, start=span[0], end=span[1]) for span in spans if span]
-    if pieces and _COLON_END.search(BRACKETED.sub("", flat[pieces[-1].start : pieces[-1].end]).rstrip()):
+    if pieces and _COLON_END.search(POINTER.sub("", flat[pieces[-1].start : pieces[-1].end]).rstrip()):
         pieces[-1] = replace(pieces[-1], kind=Kind.LEAD_IN)
     return pieces
 
