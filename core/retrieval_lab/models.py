@@ -6,7 +6,7 @@ import difflib
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ _MEND = (
     "model_path"
 )
 _OFFLINE = "HF_HUB_OFFLINE"
-_HUB_SECONDS = 10
+_HUB_SECONDS = 5
 # fastembed's registry of models and the environment are the whole process's, so one model is loaded at a time.
 _loading = threading.RLock()
 
@@ -97,20 +97,19 @@ def fetch_model(
     model, naming it `name`.
     """
     hub = require("huggingface_hub", extra=EXTRA)
-    patterns = [*CONFIG_FILES, *files]
+    wanted = {"revision": revision, "allow_patterns": [*CONFIG_FILES, *files], "cache_dir": str(cache_dir)}
+    with suppress(Exception):  # not in the cache: an error of the hub's or of the disk
+        found = Path(hub.snapshot_download(repository, local_files_only=True, **wanted))
+        if all((found / file).is_file() for file in files):
+            return found
     try:
-        found = hub.snapshot_download(
-            repository,
-            revision=revision,
-            allow_patterns=patterns,
-            cache_dir=str(cache_dir),
-            etag_timeout=_HUB_SECONDS,
-        )
+        # A hub that does not answer: snapshot_download itself would wait for it without end.
+        hub.model_info(repository, revision=revision, timeout=_HUB_SECONDS)
+        return Path(hub.snapshot_download(repository, **wanted))
     except Exception as error:  # errors of the hub, of its HTTP library and of the disk
         raise EnvironmentMissing(
             f"model {name or repository} is not in {cache_dir} and cannot be fetched ({first_line(error)}): {_MEND}"
         ) from error
-    return Path(found)
 
 
 def tokenizer_of(made: Any, sample: Any) -> Any:
