@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.extras import require
-from retrieval_lab.folder_models import FolderModel, embedding_model, load_folder
+from retrieval_lab.folder_models import FolderModel, embedding_model, load_folder, run_chars
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.models import (
     EXTRA,
@@ -208,7 +208,7 @@ class FastEmbedder:
         if self._model is None:
             self._model = self._load()
         made: list[Any] = [None] * len(texts)
-        for rows in runs(texts):
+        for rows in runs(texts, run_chars(self._folder)):
             for row, vector in zip(rows, self._model.embed([texts[row] for row in rows]), strict=True):
                 made[row] = vector
         return np.asarray(made, dtype=np.float32)

@@ -15,7 +15,7 @@ from retrieval_lab.extras import require
 
 EXTRA = "models"
 
-_RUN_CHARS = 600
+RUN_CHARS = 600
 """Characters in one run of a model, padding included: on a CPU larger runs take longer for each text, not shorter."""
 _RUN_TEXTS = 64
 
@@ -119,20 +119,21 @@ def tokenizer_of(made: Any, sample: Any) -> Any:
     return made.model.tokenizer
 
 
-def runs(texts: Sequence[str]) -> list[list[int]]:
+def runs(texts: Sequence[str], chars: int = RUN_CHARS) -> list[list[int]]:
     """The rows of the texts, parted into runs of a model: a long text alone, short ones of like length together.
 
-    They are in the order given where one run holds all. A run has at most 64 texts, the size of fastembed's own.
+    They are in the order given where one run holds all. A run has at most `chars` characters, padding included, or a
+    single text, and at most 64 texts, the size of fastembed's own.
     """
     rows = range(len(texts))
-    if len(texts) <= _RUN_TEXTS and len(texts) * max(map(len, texts), default=0) <= _RUN_CHARS:
+    if len(texts) <= _RUN_TEXTS and len(texts) * max(map(len, texts), default=0) <= chars:
         return [list(rows)]
     parted: list[list[int]] = []
     room = 0
     for row in sorted(rows, key=lambda row: -len(texts[row])):
         if not room:
             parted.append([])
-            room = min(_RUN_TEXTS, max(1, _RUN_CHARS // max(1, len(texts[row]))))
+            room = min(_RUN_TEXTS, max(1, chars // max(1, len(texts[row]))))
         parted[-1].append(row)
         room -= 1
     return parted

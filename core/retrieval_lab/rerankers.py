@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.folder_models import FolderModel, load_folder
+from retrieval_lab.folder_models import FolderModel, load_folder, run_chars
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.models import (
     load_model,
@@ -163,7 +163,7 @@ class CrossEncoderReranker:
             self._model = self._load()
         texts, query = [chunk.text for chunk in chunks], sendable(query)[0]
         scores = [0.0] * len(texts)
-        for rows in runs(texts):
+        for rows in runs(texts, run_chars(self._folder)):
             for row, score in zip(rows, self._model.rerank(query, [texts[row] for row in rows]), strict=True):
                 scores[row] = float(score)
         return _ranked(chunks, scores, top_k)
