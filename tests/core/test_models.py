@@ -446,6 +446,20 @@ def test_a_folder_survives_the_file_of_the_configuration() -> None:
     )
 
 
+def test_the_library_takes_a_relative_folder(embedding: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(embedding.parent)
+    assert FastEmbedder(model_path=embedding.name).embed(["red"]).shape == (1, 16)
+
+
+def test_a_rerankers_label_changes_with_its_files(cross_encoder: Path) -> None:
+    settings = ModelReranker(model_path=str(cross_encoder))
+    before = settings.label()
+    assert before.startswith("tiny-ranker@")
+    edit(cross_encoder / "tokenizer_config.json", model_max_length=16)
+    assert settings.label() != before
+    assert ModelReranker("a/b").label() == "a/b"
+
+
 def test_home_is_expanded(embedding: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(embedding.parent))
     built = ModelEmbedding(model_path="~/tiny-embedder").build()
