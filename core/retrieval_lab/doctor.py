@@ -324,16 +324,25 @@ def _version(library: str) -> str | None:
         return None
 
 
+def cached_models(folder: Path | None = None) -> dict[str, bool]:
+    """Whether each default model can be loaded from the folder (`models.model_cache_dir()`) without a network."""
+    folder = model_cache_dir() if folder is None else folder
+    return {model.name: _is_cached(model, folder) for model in MODELS}
+
+
 def _model_cache() -> Check:
     try:
         folder = model_cache_dir()
     except RuntimeError as error:  # neither $HOME nor the user database knows a home
         return Check("model cache", "optional", str(error), "set FASTEMBED_CACHE_PATH to a folder")
-    has = {model: _is_cached(model, folder) for model in MODELS}
-    models = "; ".join(f"{model.role} {model.name} {'' if has[model] else 'not '}there" for model in MODELS)
+    has = cached_models(folder)
+    models = "; ".join(f"{model.role} {model.name} {'' if has[model.name] else 'not '}there" for model in MODELS)
     if all(has.values()):
         return Check("model cache", "ok", f"{folder}: {models}")
-    mend = "they are fetched at first use; without a network, set FASTEMBED_CACHE_PATH to a folder that has them"
+    mend = (
+        "they are fetched at first use; without a network, set FASTEMBED_CACHE_PATH to a folder that has them, or "
+        "model_path in lab.yaml to the folder of another"
+    )
     return Check("model cache", "optional", f"{folder}: {models}", mend)
 
 

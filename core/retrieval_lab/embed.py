@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.extras import require
-from retrieval_lab.folder_models import FolderModel, embedding_model, load_folder
+from retrieval_lab.folder_models import FolderModel, embedding_model, load_folder, run_chars
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.models import (
     EXTRA,
+    RUN_CHARS,
     known_models,
     load_model,
     model_cache_dir,
@@ -173,6 +174,7 @@ class FastEmbedder:
         self.cache_dir = model_cache_dir(cache_dir)
         self._folder = None if model_path is None else ModelFolder.at(model_path)
         self._model: Any = None
+        self._run_chars = RUN_CHARS
         self._counter: TokenCounter | None = None
 
     @cached_property
@@ -207,8 +209,9 @@ class FastEmbedder:
             return np.zeros((0, self.dims), dtype=np.float32)
         if self._model is None:
             self._model = self._load()
+            self._run_chars = run_chars(self._folder)
         made: list[Any] = [None] * len(texts)
-        for rows in runs(texts):
+        for rows in runs(texts, self._run_chars):
             for row, vector in zip(rows, self._model.embed([texts[row] for row in rows]), strict=True):
                 made[row] = vector
         return np.asarray(made, dtype=np.float32)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.folder_models import FolderModel, load_folder
+from retrieval_lab.folder_models import FolderModel, load_folder, run_chars
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.models import (
+    RUN_CHARS,
     load_model,
     model_cache_dir,
     runs,
@@ -150,6 +151,7 @@ class CrossEncoderReranker:
         self.cache_dir = model_cache_dir(cache_dir)
         self._folder = None if model_path is None else _one_score(ModelFolder.at(model_path))
         self._model: Any = None
+        self._run_chars = RUN_CHARS
         self._counter: TokenCounter | None = None
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
@@ -161,9 +163,10 @@ class CrossEncoderReranker:
             return []
         if self._model is None:
             self._model = self._load()
+            self._run_chars = run_chars(self._folder)
         texts, query = [chunk.text for chunk in chunks], sendable(query)[0]
         scores = [0.0] * len(texts)
-        for rows in runs(texts):
+        for rows in runs(texts, self._run_chars):
             for row, score in zip(rows, self._model.rerank(query, [texts[row] for row in rows]), strict=True):
                 scores[row] = float(score)
         return _ranked(chunks, scores, top_k)

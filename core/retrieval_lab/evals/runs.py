@@ -315,7 +315,7 @@ def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
 
 
 def _name(reranker: RerankerSettings) -> str:
-    return f"{reranker.kind} {reranker.model}" if isinstance(reranker, ModelReranker) else reranker.kind
+    return f"{reranker.kind} {reranker.label()}" if isinstance(reranker, ModelReranker) else reranker.kind
 
 
 # --- reading one ---------------------------------------------------------------------------------------------------
