@@ -56,7 +56,7 @@ def ask(
     entailment: Annotated[
         str | None,
         typer.Option(
-            "--entailment", metavar="FOLDER", help="An NLI model's files: say how far the sources entail each sentence."
+            "--entailment", metavar="MODEL", help="Say how far the sources entail each sentence: an NLI model's folder."
         ),
     ] = None,
     record: Annotated[
@@ -124,11 +124,11 @@ def _answer(
         typer.echo(printable(f"kept as {kept}"), err=True)
 
 
-def _judged(said: Said, folder: str) -> EntailmentReport:
+def _judged(said: Said, model: str) -> EntailmentReport:
     from retrieval_lab.entailment import EntailmentModel, faithfulness
 
     claims = [one.text for one in said.report.claims if one.needs_citation]
-    return faithfulness(EntailmentModel(folder), claims, [one.chunk.text for one in said.sources])
+    return faithfulness(EntailmentModel.named(model), claims, [one.chunk.text for one in said.sources])
 
 
 def _recorded(lab: Lab, made: Grounds, said: Said) -> Path:

@@ -7,6 +7,7 @@ Inconsistency Detection in Summarization" (TACL 2022).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +20,12 @@ from numpy.typing import NDArray
 from retrieval_lab.errors import InputError
 from retrieval_lab.extras import require
 from retrieval_lab.model_folder import ModelFolder
-from retrieval_lab.models import EXTRA, first_line, runs
+from retrieval_lab.models import EXTRA, fetch_model, first_line, model_cache_dir, runs
 from retrieval_lab.text import sendable
 
 _ENTAILMENT = "entailment"
+HUB_GRAPH = "onnx/model.onnx"
+"""Where a repository of the hub has its graph, by custom."""
 _MARKER = re.compile(r"\s*[\[【]\s*\d+(?:\s*[,;–-]\s*\d+)*\s*[\]】]")
 
 
@@ -58,6 +61,16 @@ class EntailmentModel:
         self._column, self._classes = _entailment_column(self._folder)
         self._session: Any = None
         self._tokenizer: Any = None
+
+    @classmethod
+    def named(cls, name_or_path: str) -> EntailmentModel:
+        """The model in a folder, or of a name on the Hugging Face hub, which is fetched once where the network allows.
+
+        A path begins with /, ~ or ., or is a folder. Raises as this class and `models.fetch_model` do.
+        """
+        if name_or_path.startswith(("/", "~", ".")) or os.path.isdir(name_or_path):  # noqa: PTH112
+            return cls(name_or_path)
+        return cls(fetch_model(name_or_path, model_cache_dir(), [HUB_GRAPH]))
 
     @property
     def name(self) -> str:

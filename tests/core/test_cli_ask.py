@@ -19,6 +19,7 @@ from retrieval_lab.config_file import effective_config
 from retrieval_lab.database import Database
 from retrieval_lab.errors import InputError
 from tests.core.evals.test_runs import make_corpus
+from tests.core.tiny_models import nli_folder
 
 Capture = pytest.CaptureFixture[str]
 
@@ -274,3 +275,29 @@ def test_a_recorded_evaluation_is_replayed_without_a_database(
     assert capsys.readouterr().out == said
     assert cli.main(["eval", "--replay", str(path), "--fail-under", "precision@10=0.5"]) == 1
     assert cli.main(["eval", "--replay", str(path), "--k", "3"]) == 2
+
+
+# --- entailment ----------------------------------------------------------------------------------------------------
+
+
+def test_a_model_says_how_far_the_sources_entail_each_sentence(capsys: Capture, tmp_path: Path) -> None:
+    folder = nli_folder(tmp_path / "nli")
+    question = "who made the clock of Sankt Veit?"
+    found = answer(capsys, question, "--entailment", folder)["entailment"]
+    assert len(found["sentences"]) == len(answer(capsys, question)["text"].splitlines())
+    assert all(0 < one["probability"] < 1 for one in found["sentences"])
+    out, _ = ask(capsys, question, "--entailment", folder)
+    assert f"entailed by the sources: {found['mean']:.2f} on the mean of {len(found['sentences'])}" in out
+    assert "on the mean" not in ask(capsys, "How do I grow basil on a balcony?", "--entailment", folder)[0]
+
+
+def test_a_model_that_is_not_to_be_had_is_told(
+    capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "who made the clock of Sankt Veit?"
+    _, err = ask(capsys, question, "--entailment", tmp_path / "none", code=2)
+    assert "there is no such folder" in err
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.model_info", lambda *_, **__: (_ for _ in ()).throw(OSError("no network")))
+    _, err = ask(capsys, question, "--entailment", "somebody/nli", code=3)
+    assert f"model somebody/nli is not in {tmp_path} and cannot be fetched (no network)" in err
