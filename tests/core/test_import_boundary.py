@@ -51,6 +51,7 @@ LAYERS = [
         "markdown",
         "metrics",
         "mmr",
+        "model_choice",
         "model_folder",
         "models",
         "paths",
