@@ -46,7 +46,7 @@ def ratios(texts: list[str]) -> Iterator[Ratio]:
 
 def _embedding(texts: list[str]) -> Ratio:
     direct = TextEmbedding("sentence-transformers/all-MiniLM-L6-v2", specific_model_path=str(REAL))
-    sizes = {size: _seconds(direct, texts, size) for size in (1, 2, 4, 8, 16)}
+    sizes = {size: min(_seconds(direct, texts, size) for _ in range(3)) for size in (1, 2, 4, 8, 16)}
     best = min(sizes, key=lambda size: sizes[size])
     embedder = FastEmbedder(model_path=REAL)
     np.testing.assert_allclose(embedder.embed(texts), list(direct.embed(texts, batch_size=1)), atol=1e-5)
