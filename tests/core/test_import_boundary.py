@@ -57,6 +57,7 @@ LAYERS = [
         "markers",
         "metrics",
         "mmr",
+        "model_choice",
         "model_folder",
         "models",
         "paths",
