@@ -8,7 +8,6 @@ Inconsistency Detection in Summarization" (TACL 2022).
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.extras import require
+from retrieval_lab.markers import all_markers
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.models import EXTRA, fetch_model, first_line, model_cache_dir, runs
 from retrieval_lab.text import sendable
@@ -26,7 +26,6 @@ from retrieval_lab.text import sendable
 _ENTAILMENT = "entailment"
 HUB_GRAPH = "onnx/model.onnx"
 """Where a repository of the hub has its graph, by custom."""
-_MARKER = re.compile(r"\s*[\[【]\s*\d+(?:\s*[,;–-]\s*\d+)*\s*[\]】]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def faithfulness(model: EntailmentModel, answer_sentences: Sequence[str], passag
     """
     judged = []
     for sentence in answer_sentences:
-        hypothesis = _MARKER.sub("", sentence).strip()
+        hypothesis = _without_markers(sentence)
         if not any(char.isalnum() for char in hypothesis):
             continue
         found = model.entailment(passages, hypothesis)
@@ -137,6 +136,12 @@ def faithfulness(model: EntailmentModel, answer_sentences: Sequence[str], passag
         judged.append(SentenceEntailment(sentence, best, found.index(best) + 1 if found else None))
     mean = sum(one.probability for one in judged) / len(judged) if judged else None
     return EntailmentReport(mean, tuple(judged))
+
+
+def _without_markers(sentence: str) -> str:
+    for marker in reversed(all_markers(sentence, ())[0]):
+        sentence = sentence[: marker.start].rstrip() + sentence[marker.end :]
+    return sentence.strip()
 
 
 def _entailment_column(folder: ModelFolder) -> tuple[int, int]:

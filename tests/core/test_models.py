@@ -28,6 +28,7 @@ from retrieval_lab.rerankers import CrossEncoderReranker, sigmoid
 from retrieval_lab.settings import HashEmbedding, MarkdownChunker, ModelEmbedding, ModelReranker, RrfFusion
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
+from retrieval_lab.trace_markdown import trace_markdown
 from retrieval_lab.types import Chunk, Truncation
 from retrieval_lab.windows import truncations
 from tests.core import tiny_models
@@ -324,6 +325,11 @@ def test_a_trace_says_which_chunks_were_read_in_part_and_keeps_it(lab: Lab) -> N
     older = made.to_dict()
     del older["truncated"]
     assert Trace.from_dict(older).truncated == {}
+
+
+def test_a_trace_in_words_says_so_too(lab: Lab) -> None:
+    said = "- long#000: the embedder reads 32 of its 64 tokens; the reranker reads 32 of its 71 tokens"
+    assert said in trace_markdown(lab.trace("the red sign of the inn")).splitlines()
 
 
 def test_why_a_passage_was_missed_names_the_tail(lab: Lab) -> None:
