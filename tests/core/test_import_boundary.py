@@ -67,6 +67,7 @@ LAYERS = [
         "rerank",
         "rerankers",
         "retrievers",
+        "runtime",
         "sentence_ends",
         "sentences",
         "settings",
