@@ -14,7 +14,7 @@ from retrieval_lab.cli_options import CorpusArgument, JsonOption, print_json
 from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted
 from retrieval_lab.corpus import GOLDEN_FILE, CorpusFiles, read_corpus
-from retrieval_lab.errors import Fault, FaultyInput
+from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput
 from retrieval_lab.golden import GoldenFile, read_golden
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.text import printable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from retrieval_lab.config import PipelineConfig
     from retrieval_lab.embed import Vectors
     from retrieval_lab.evals.findings import Finding
-    from retrieval_lab.types import Chunk
+    from retrieval_lab.types import Chunk, Truncation
 
 EXIT_FAILED = 1
 
@@ -97,15 +97,18 @@ def _checked(
     unreadable = {fault.path.stem for fault in files.faults} - set(files.paths)
     known = tuple(query for query in golden.queries if query.doc_id not in unreadable)
     chunks = [piece for document in files.documents for piece in config.chunker.chunks(document)]
+    truncated, uncounted = _truncated(config, chunks)
     findings = check_labels(
         replace(golden, queries=known),
         files.documents,
         chunks,
         embeddings=_embeddings(config, chunks),
+        truncated=truncated,
         paths=files.paths,
         max_chars=config.chunker.max_chars,
         allow_missing=allow_missing,
     )
+    findings += uncounted
     errors, warnings = counts(findings)
     return _Result(
         corpus=folder,
@@ -130,6 +133,23 @@ def _embeddings(config: PipelineConfig, chunks: Sequence[Chunk]) -> Vectors | No
         return None
     table = Table(contextual_headers=config.contextual_headers)
     return config.embedder.build().embed([table.indexed(piece) for piece in chunks])
+
+
+def _truncated(
+    config: PipelineConfig, chunks: Sequence[Chunk]
+) -> tuple[dict[str, tuple[Truncation, ...]], list[Finding]]:
+    """The chunks that the models do not read to their end; a finding instead where a model is not there to tell."""
+    from retrieval_lab.evals.findings import Finding, Kind, Severity
+    from retrieval_lab.store import Table
+    from retrieval_lab.windows import truncations
+
+    table = Table(contextual_headers=config.contextual_headers)
+    try:
+        # Without a query, so that a chunk is named only where no query would leave room for all of it.
+        return truncations(chunks, config.embedder.build(), table.indexed, config.reranker.build(), ""), []
+    except EnvironmentMissing as error:
+        message = f"nobody knows whether chunks are longer than the model reads: {error}"
+        return {}, [Finding(Severity.WARNING, Kind.TOKENS_NOT_COUNTED, message, None, None)]
 
 
 def _described(result: _Result) -> Iterator[str]:

@@ -35,6 +35,14 @@ class Indexing:
     embedder: EmbedderSettings
     contextual_headers: bool
 
+    @property
+    def key(self) -> str:
+        """Differs wherever an index would: names the settings and what they refer to, as the files of a local model.
+
+        Raises InputError when such a file is missing.
+        """
+        return f"{self!r}{self.embedder.content()}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:

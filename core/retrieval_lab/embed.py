@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -19,10 +19,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.models import load_model, model_cache_dir
+from retrieval_lab.extras import require
+from retrieval_lab.folder_models import FolderModel, embedding_model, load_folder
+from retrieval_lab.model_folder import ModelFolder
+from retrieval_lab.models import (
+    EXTRA,
+    known_models,
+    load_model,
+    model_cache_dir,
+    runs,
+    tokenizer_of,
+    unknown_model,
+)
 from retrieval_lab.text import has_words, sendable, words
+from retrieval_lab.windows import TokenCounter
 
 Vectors = NDArray[np.float32]
+
+DEFAULT_EMBEDDING_MODEL = "BAAI/bge-small-en-v1.5"
 
 # Distinct tokens repeat heavily inside a corpus, so a bounded table of hashes spares most of the blake2b calls.
 _REMEMBERED_TOKENS = 1 << 17
@@ -77,14 +91,14 @@ class QueryVectors:
 
     def __init__(self, embedder: Embedder, kept: int = 1) -> None:
         self.dims = embedder.dims
-        self._embedder = embedder
+        self.embedder = embedder
         self._kept = kept
         self._known: dict[str, Vectors | None] = {}
 
     def of(self, query: str) -> Vectors | None:
         """Return what `embed_query` returns for the query, once NULs and lone surrogates are made spaces."""
         if query not in self._known:
-            vector = embed_query(self._embedder, sendable(query)[0])
+            vector = embed_query(self.embedder, sendable(query)[0])
             while len(self._known) >= self._kept:
                 del self._known[next(iter(self._known))]
             self._known[query] = vector
@@ -142,19 +156,88 @@ def _hash(token: str) -> int:
 class FastEmbedder:
     """A sentence embedding model through fastembed (extra `models`), loaded at the first non-empty `embed`."""
 
-    dims = 384
+    def __init__(
+        self,
+        model: str = DEFAULT_EMBEDDING_MODEL,
+        cache_dir: str | Path | None = None,
+        model_path: str | Path | None = None,
+    ) -> None:
+        """`cache_dir` is where the model's files lie: by default $FASTEMBED_CACHE_PATH, else ~/.cache/fastembed.
 
-    def __init__(self, model: str = "BAAI/bge-small-en-v1.5", cache_dir: str | Path | None = None) -> None:
-        """`cache_dir` is where the model's files lie: by default $FASTEMBED_CACHE_PATH, else ~/.cache/fastembed."""
+        `model_path` is a folder with the files of one model; then no network is used, and the default `model` means
+        that the folder tells how its vectors are made (`folder_models.embedding_model`).
+
+        Raises InputError when the folder lacks a file.
+        """
         self.model = model
-        self.name = f"fastembed-{model}"
         self.cache_dir = model_cache_dir(cache_dir)
+        self._folder = None if model_path is None else ModelFolder.at(model_path)
         self._model: Any = None
+        self._counter: TokenCounter | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """The model; of a folder its name with a hash of its content."""
+        if self._folder is None:
+            return f"fastembed-{self.model}"
+        given = "" if self.model == DEFAULT_EMBEDDING_MODEL else f"{self.model} in "
+        return f"fastembed-{given}{self._folder.label}"
+
+    @cached_property
+    def dims(self) -> int:
+        """The length of every vector.
+
+        Raises InputError for a model that fastembed does not know, and as `folder_models.embedding_model` does.
+        """
+        if self._in_folder is not None:
+            return self._in_folder.dims
+        if self.model == DEFAULT_EMBEDDING_MODEL:
+            return 384  # so that fastembed need not be imported before anything is embedded
+        listed = known_models(require("fastembed", extra=EXTRA).TextEmbedding)
+        if self.model.lower() not in listed:
+            raise InputError(unknown_model(self.model, listed))
+        return int(listed[self.model.lower()]["dim"])
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """float32, shape (len(texts), 384). Raises as `models.load_model` does."""
+        """float32, shape (len(texts), dims); a text beyond `window` is embedded up to there.
+
+        Raises as `models.load_model` does.
+        """
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
         if self._model is None:
-            self._model = load_model("fastembed", "TextEmbedding", self.model, self.cache_dir)
-        return np.asarray(list(self._model.embed(list(texts))), dtype=np.float32)
+            self._model = self._load()
+        made: list[Any] = [None] * len(texts)
+        for rows in runs(texts):
+            for row, vector in zip(rows, self._model.embed([texts[row] for row in rows]), strict=True):
+                made[row] = vector
+        return np.asarray(made, dtype=np.float32)
+
+    @property
+    def window(self) -> int:
+        """The tokens of a text that the model reads. Raises as `models.load_model` does."""
+        return self._tokens.window
+
+    def token_counts(self, texts: Sequence[str], query: str | None = None) -> list[int]:
+        """The tokens of each text, or of its pair with the query, without truncation; raises as `window` does."""
+        return self._tokens.counts(texts, query)
+
+    @property
+    def _tokens(self) -> TokenCounter:
+        if self._counter is None:
+            made = self._model if self._model is not None else self._load(lazy=True)
+            self._counter = TokenCounter(tokenizer_of(made, "a"))
+        return self._counter
+
+    @cached_property
+    def _in_folder(self) -> FolderModel | None:
+        if self._folder is None:
+            return None
+        return embedding_model(self._folder, None if self.model == DEFAULT_EMBEDDING_MODEL else self.model)
+
+    def _load(self, *, lazy: bool = False) -> Any:
+        if self._in_folder is not None:
+            return load_folder("fastembed", "TextEmbedding", self._in_folder, lazy=lazy)
+        # Tokens can be counted without the graph, and are no reason to fetch anything.
+        options: dict[str, Any] = {"fetch": False, "lazy_load": True} if lazy else {}
+        return load_model("fastembed", "TextEmbedding", self.model, self.cache_dir, **options)

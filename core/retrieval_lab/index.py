@@ -61,7 +61,7 @@ class IndexReport:
 
 def schema_name(corpus_dir: Path | str, indexing: Indexing) -> str:
     """The schema for a corpus folder indexed this way: equal in every process, different for every other way."""
-    key = (_FORMAT, str(Path(corpus_dir).resolve()), repr(indexing))
+    key = (_FORMAT, str(Path(corpus_dir).resolve()), indexing.key)
     return f"{SCHEMA_PREFIX}{sha256(repr(key).encode()).hexdigest()[:24]}"
 
 
@@ -88,7 +88,8 @@ def index_corpus(
     with _only_indexer(conn, schema, progress, cancelled):
         files = read_corpus(corpus_dir)  # not before the lock: they may have changed while this process waited
         known = _prepare(conn, schema, embedder.dims, table, corpus_dir)
-        current = {doc.doc_id: _fingerprint(doc, indexing) for doc in files.documents}
+        key = indexing.key
+        current = {doc.doc_id: _fingerprint(doc, key) for doc in files.documents}
         removed = tuple(sorted(known.keys() - current.keys()))
         for doc_id in removed:
             _forget(conn, doc_id)
@@ -129,9 +130,9 @@ def _forget(conn: Connection[Any], doc_id: str) -> None:
         conn.execute("DELETE FROM indexed_documents WHERE doc_id = %s", (doc_id,))
 
 
-def _fingerprint(doc: Document, indexing: Indexing) -> str:
+def _fingerprint(doc: Document, key: str) -> str:
     """The settings are in it too: a schema that somebody chose may have been filled with others."""
-    return sha256(f"{indexing!r}\0{doc.text}".encode()).hexdigest()
+    return sha256(f"{key}\0{doc.text}".encode()).hexdigest()
 
 
 def _prepare(conn: Connection[Any], schema: str, dims: int, table: Table, corpus_dir: Path | str) -> dict[str, str]:

@@ -38,6 +38,7 @@ from retrieval_lab.store import CHUNKS, chunks_of, fetch
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace, beyond
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
+from retrieval_lab.windows import truncations
 
 T = TypeVar("T")
 
@@ -152,6 +153,7 @@ class Lab:
         )
         chunks = chunks_of(conn, [golden.doc_id], table=self._table) if golden else []
         wanted = sorted(relevant(chunks, golden)) if golden else []
+        read = {**made.chunks, **{chunk.chunk_id: chunk for chunk in chunks if chunk.chunk_id in wanted}}
         return Trace(
             **{name: getattr(made, name) for name in Stages.__slots__},
             config=config,
@@ -159,6 +161,7 @@ class Lab:
             relevant=tuple(wanted),
             unlabelled=why_undefined(chunks, golden) if golden and not wanted else None,
             beyond=beyond(pipeline, made, wanted),
+            truncated=truncations(read.values(), self.embedder, self._table.indexed, pipeline.reranker, made.query),
             locate=partial(self._locate, made, config),
         )
 

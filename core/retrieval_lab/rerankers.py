@@ -10,9 +10,19 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.models import load_model, model_cache_dir
+from retrieval_lab.folder_models import FolderModel, load_folder
+from retrieval_lab.model_folder import ModelFolder
+from retrieval_lab.models import (
+    load_model,
+    model_cache_dir,
+    runs,
+    tokenizer_of,
+)
 from retrieval_lab.text import sendable, words
 from retrieval_lab.types import Chunk, Ranked
+from retrieval_lab.windows import TokenCounter
+
+DEFAULT_RERANKING_MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
 
 BM25_K1 = 1.2
 BM25_B = 0.75
@@ -124,24 +134,80 @@ def _counted(query: str, chunks: Sequence[Chunk], count: Callable[[str], Counter
 class CrossEncoderReranker:
     """A cross-encoder through fastembed (extra `models`), loaded when it first ranks a non-empty list."""
 
-    def __init__(self, model: str = "Xenova/ms-marco-MiniLM-L-6-v2", cache_dir: str | Path | None = None) -> None:
-        """`cache_dir` is where the model's files lie: by default $FASTEMBED_CACHE_PATH, else ~/.cache/fastembed."""
+    def __init__(
+        self,
+        model: str = DEFAULT_RERANKING_MODEL,
+        cache_dir: str | Path | None = None,
+        model_path: str | Path | None = None,
+    ) -> None:
+        """`cache_dir` is where the model's files lie: by default $FASTEMBED_CACHE_PATH, else ~/.cache/fastembed.
+
+        `model_path` is a folder with the files of one model, which is used instead of `model`, without any network.
+
+        Raises InputError when the folder lacks a file and when its model gives several scores.
+        """
         self.model = model
         self.cache_dir = model_cache_dir(cache_dir)
+        self._folder = None if model_path is None else _one_score(ModelFolder.at(model_path))
         self._model: Any = None
+        self._counter: TokenCounter | None = None
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks by the model's score (a logit), ties in the order given.
 
-        Raises as `models.load_model` does.
+        A chunk that, with the query, is beyond `window` is read up to there. Raises as `models.load_model` does.
         """
         if not chunks:
             return []
         if self._model is None:
-            self._model = load_model("fastembed.rerank.cross_encoder", "TextCrossEncoder", self.model, self.cache_dir)
-        texts = [chunk.text for chunk in chunks]
-        scores = [float(score) for score in self._model.rerank(sendable(query)[0], texts)]
+            self._model = self._load()
+        texts, query = [chunk.text for chunk in chunks], sendable(query)[0]
+        scores = [0.0] * len(texts)
+        for rows in runs(texts):
+            for row, score in zip(rows, self._model.rerank(query, [texts[row] for row in rows]), strict=True):
+                scores[row] = float(score)
         return _ranked(chunks, scores, top_k)
+
+    @property
+    def window(self) -> int:
+        """The tokens that the model reads of query and passage together. Raises as `models.load_model` does."""
+        return self._tokens.window
+
+    def token_counts(self, texts: Sequence[str], query: str | None = None) -> list[int]:
+        """The tokens of each text, or of its pair with the query, without truncation; raises as `window` does."""
+        return self._tokens.counts(texts, query)
+
+    @property
+    def _tokens(self) -> TokenCounter:
+        if self._counter is None:
+            made = self._model if self._model is not None else self._load(lazy=True)
+            self._counter = TokenCounter(tokenizer_of(made, ("a", "a")))
+        return self._counter
+
+    def _load(self, *, lazy: bool = False) -> Any:
+        where = ("fastembed.rerank.cross_encoder", "TextCrossEncoder")
+        if self._folder is not None:
+            return load_folder(*where, FolderModel(self._folder, self._folder.label), lazy=lazy)
+        # Tokens can be counted without the graph, and are no reason to fetch anything.
+        options: dict[str, Any] = {"fetch": False, "lazy_load": True} if lazy else {}
+        return load_model(*where, self.model, self.cache_dir, **options)
+
+
+def _one_score(folder: ModelFolder) -> ModelFolder:
+    """The folder, unless its model tells classes apart: fastembed would rank by the first of them."""
+    labels = folder.config().get("id2label")
+    if isinstance(labels, dict) and len(labels) > 1:
+        raise InputError(
+            f"{folder.path / 'config.json'}: has the labels {', '.join(map(str, labels.values()))}; expected one, the "
+            "relevance: give a model that was trained to rank"
+        )
+    return folder
+
+
+def sigmoid(score: float) -> float:
+    """A logit as a probability, 1 / (1 + e**-score), for any finite score without overflow."""
+    small = math.exp(-abs(score))
+    return 1 / (1 + small) if score >= 0 else small / (1 + small)
 
 
 def _ranked(chunks: Sequence[Chunk], scores: Sequence[float], top_k: int) -> list[Ranked]:

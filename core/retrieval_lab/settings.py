@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
-from retrieval_lab.embed import Embedder, FastEmbedder, HashEmbedder
+from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL, Embedder, FastEmbedder, HashEmbedder
 from retrieval_lab.errors import SettingError
 from retrieval_lab.hybrid import RRF_K, rrf, rrf_part
-from retrieval_lab.rerankers import BM25_B, BM25_K1, CrossEncoderReranker, LexicalReranker, Reranker
+from retrieval_lab.model_folder import ModelFolder
+from retrieval_lab.rerankers import (
+    BM25_B,
+    BM25_K1,
+    DEFAULT_RERANKING_MODEL,
+    CrossEncoderReranker,
+    LexicalReranker,
+    Reranker,
+)
 from retrieval_lab.store import MAX_INDEXED_DIMS
 from retrieval_lab.types import Chunk, Document, Hit, Ranked
 
@@ -54,21 +62,35 @@ class HashEmbedding:
     def build(self) -> Embedder:
         return HashEmbedder(self.dims)
 
+    def content(self) -> str:
+        """Names what the vectors depend on besides these settings: nothing."""
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelEmbedding:
-    """A sentence embedding model of 384 dimensions through fastembed (extra `models`)."""
+    """A sentence embedding model through fastembed (extra `models`).
+
+    `model` is a name of fastembed's list; `model_path` a folder with the files of one model instead, an absolute path
+    or one that begins with ~. With both, the folder's model is run as fastembed runs `model`; without either, `model`
+    is fastembed's usual one. Raises SettingError.
+    """
 
     kind: ClassVar[str] = "fastembed"
     quick: ClassVar[bool] = False
 
-    model: str = "BAAI/bge-small-en-v1.5"
+    model: str | None = None
+    model_path: str | None = None
 
     def __post_init__(self) -> None:
-        _not_blank("model", self.model)
+        _model_or_folder(self, DEFAULT_EMBEDDING_MODEL)
 
     def build(self) -> Embedder:
-        return FastEmbedder(self.model)
+        return FastEmbedder(self.model or DEFAULT_EMBEDDING_MODEL, model_path=self.model_path)
+
+    def content(self) -> str:
+        """Names the content of the folder, empty without one. Raises InputError when a file is missing."""
+        return "" if self.model_path is None else ModelFolder.at(self.model_path).digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +151,24 @@ class Bm25Reranker:
 
 @dataclass(frozen=True, slots=True)
 class ModelReranker:
-    """A cross-encoder through fastembed (extra `models`)."""
+    """A cross-encoder through fastembed (extra `models`).
+
+    `model` is a name of fastembed's list; `model_path` a folder with the files of one model instead, an absolute path
+    or one that begins with ~. Without either, `model` is the usual one. Raises SettingError.
+    """
 
     kind: ClassVar[str] = "cross-encoder"
 
-    model: str = "Xenova/ms-marco-MiniLM-L-6-v2"
+    model: str | None = None
+    model_path: str | None = None
 
     def __post_init__(self) -> None:
-        _not_blank("model", self.model)
+        if self.model is not None and self.model_path is not None:
+            raise SettingError("model", self.model, "null, since model_path is used instead", also="model_path")
+        _model_or_folder(self, DEFAULT_RERANKING_MODEL)
 
     def build(self) -> Reranker | None:
-        return CrossEncoderReranker(self.model)
+        return CrossEncoderReranker(self.model or DEFAULT_RERANKING_MODEL, model_path=self.model_path)
 
 
 ChunkerSettings = MarkdownChunker
@@ -160,6 +189,13 @@ def _at_least(key: str, value: int, least: int) -> None:
         raise SettingError(key, value, f"{least} or more")
 
 
-def _not_blank(key: str, value: str) -> None:
-    if not value.strip():
-        raise SettingError(key, "blank", "a name")
+def _model_or_folder(settings: ModelEmbedding | ModelReranker, usual: str) -> None:
+    """Check a model's name and its folder, and name the usual one where there is neither."""
+    if settings.model is None and settings.model_path is None:
+        object.__setattr__(settings, "model", usual)
+    if settings.model is not None and not settings.model.strip():
+        raise SettingError("model", "blank", "a name")
+    path = settings.model_path
+    # A relative path would mean another folder for each folder that the lab is started in.
+    if path is not None and not path.startswith(("/", "~")):
+        raise SettingError("model_path", path or "blank", "an absolute path, or one that begins with ~")

@@ -20,6 +20,7 @@ from retrieval_lab.types import (
     Search,
     Stages,
     TextQuery,
+    Truncation,
 )
 
 FORMAT = 1
@@ -34,7 +35,8 @@ class Trace(Stages):
 
     `golden` is the labelled query, `relevant` the ids of the chunks that hold its anchor, best first by chunk_id, and
     `unlabelled` why there are none; all empty for a question of one's own. `beyond` is where the relevant chunks stand
-    in the whole corpus, by chunk and retriever, where a list does not hold them.
+    in the whole corpus, by chunk and retriever, where a list does not hold them. `truncated` says of the chunks of the
+    pool and the relevant ones which a model does not read to their end, by chunk id.
     """
 
     config: PipelineConfig
@@ -42,6 +44,7 @@ class Trace(Stages):
     relevant: tuple[str, ...] = ()
     unlabelled: str | None = None
     beyond: Mapping[str, Mapping[str, Place]] = field(default_factory=dict)
+    truncated: Mapping[str, tuple[Truncation, ...]] = field(default_factory=dict)
     locate: Locate | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -98,6 +101,7 @@ class Trace(Stages):
                 chunk_id: {name: asdict(place) for name, place in places.items()}
                 for chunk_id, places in self.beyond.items()
             },
+            "truncated": {chunk_id: [asdict(one) for one in found] for chunk_id, found in self.truncated.items()},
             "notes": list(self.notes),
             "timings": dict(self.timings),
         }
@@ -184,6 +188,8 @@ def _read(data: Stored) -> Trace:
         final=data.each("final", _read_ranked),
         chunks=data.named("chunks", read_chunk),
         beyond=data.named("beyond", _read_places),
+        # Traces of older versions do not say.
+        truncated=data.named("truncated", _read_truncations) if data.has("truncated") else {},
         notes=data.each("notes", as_text),
         timings=data.named("timings", as_number),
     )
@@ -220,6 +226,11 @@ def read_chunk(value: Any, place: str) -> Chunk:
         end_char=data.count("end_char"),
         text=data.text("text"),
     )
+
+
+def _read_truncations(value: Any, place: str) -> tuple[Truncation, ...]:
+    rows = as_list(value, place, Stored)
+    return tuple(Truncation(row.text("by"), row.count("tokens"), row.count("window")) for row in rows)
 
 
 def _read_places(value: Any, place: str) -> dict[str, Place]:

@@ -172,6 +172,22 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncation:
+    """That a model reads a chunk only up to its window.
+
+    `by` is `embedder` or `reranker`; `tokens` are those of what it is given, special ones included, for a reranker
+    those of the query too; it reads the first `window` of them.
+    """
+
+    by: str
+    tokens: int
+    window: int
+
+    def __str__(self) -> str:
+        return f"the {self.by} reads {self.window} of its {self.tokens} tokens"
+
+
+@dataclass(frozen=True, slots=True)
 class Metrics:
     """Means over `queries` golden queries at cut `k`; `by_kind` holds the same for each kind of query.
 

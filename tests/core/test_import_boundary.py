@@ -20,7 +20,16 @@ import retrieval_lab_tui
 
 CORE, TUI = "retrieval_lab", "retrieval_lab_tui"
 ROOTS = {CORE: Path(retrieval_lab.__file__).parent, TUI: Path(retrieval_lab_tui.__file__).parent}
-EXTRAS = {"fastembed", "claude_agent_sdk", "scipy", "sklearn", "matplotlib"}
+EXTRAS = {
+    "fastembed",
+    "onnxruntime",
+    "tokenizers",
+    "huggingface_hub",
+    "claude_agent_sdk",
+    "scipy",
+    "sklearn",
+    "matplotlib",
+}
 
 # From the bottom to the top; a module imports from its own layer and those below. What is named nowhere here is built
 # on the lab; a new module that lower layers need is entered here.
@@ -33,6 +42,7 @@ LAYERS = [
         "embed",
         "extension",
         "extras",
+        "folder_models",
         "golden",
         "highlight",
         "history",
@@ -41,6 +51,7 @@ LAYERS = [
         "markdown",
         "metrics",
         "mmr",
+        "model_folder",
         "models",
         "paths",
         "pipeline",
@@ -57,6 +68,7 @@ LAYERS = [
         "text",
         "textquery",
         "whole_file",
+        "windows",
         "yaml_nodes",
     },
     {

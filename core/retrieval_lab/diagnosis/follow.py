@@ -37,6 +37,7 @@ from retrieval_lab.store import Table, chunks_of, fetch
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place
+from retrieval_lab.windows import truncations
 
 _STAGE_OF: Mapping[LostAt | None, str] = {"fusion": "fused", "reranker": "reranked"}
 """Where to look for what displaced a passage; the final list for all others."""
@@ -98,7 +99,9 @@ def way(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Way:
     mmr = pipeline.pick(trace.query, trace.reranked, chunk.chunk_id)
     final_rank = _rank(trace.final, chunk.chunk_id)
     stage = lost_at(trace.config, lists, fused, reranked, final_rank)
-    return Way(lists, fused, reranked, mmr, final_rank, stage, why(stage, trace.config, lists, fused, reranked, mmr))
+    cut = truncations([chunk], pipeline.vectors.embedder, corpus.table.indexed, pipeline.reranker, trace.query)
+    reason = why(stage, trace.config, lists, fused, reranked, mmr, cut.get(chunk.chunk_id, ()))
+    return Way(lists, fused, reranked, mmr, final_rank, stage, reason)
 
 
 def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Journey:

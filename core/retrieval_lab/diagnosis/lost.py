@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.journey import Fused, LostAt, OnList, OnVectorList, Reranked
 from retrieval_lab.mmr import Pick
 from retrieval_lab.settings import NoReranker
+from retrieval_lab.types import Truncation
 
 
 def lost_at(
@@ -41,8 +42,26 @@ def why(
     fused: Fused | None,
     reranked: Reranked | None,
     mmr: Pick | None,
+    truncated: Sequence[Truncation] = (),
 ) -> str | None:
-    """What happened at the stage that lost the passage, with its numbers; None when none did."""
+    """What happened at the stage that lost the passage, with its numbers; None when none did.
+
+    `truncated` are the models that do not read the passage to its end; the one that had a say at the stage is named.
+    """
+    happened = _happened(stage, config, lists, fused, reranked, mmr)
+    blamed = "reranker" if stage in ("reranker", "mmr") else "embedder"
+    tails = [f"{one}, so that nothing beyond them counts" for one in truncated if one.by == blamed]
+    return None if happened is None else "; ".join([happened, *tails])
+
+
+def _happened(
+    stage: LostAt | None,
+    config: PipelineConfig,
+    lists: Mapping[str, OnList],
+    fused: Fused | None,
+    reranked: Reranked | None,
+    mmr: Pick | None,
+) -> str | None:
     if stage == "pool":
         return f"on no list: {'; '.join(_missing(one) for one in lists.values())}"
     if stage == "index":

@@ -41,6 +41,8 @@ class Kind(StrEnum):
     PASSAGES_ALIKE = "passages-alike"
     TEXT_WITHOUT_SPACES = "text-without-spaces"
     CHUNK_LONG = "chunk-long"
+    CHUNK_TRUNCATED = "chunk-truncated"
+    TOKENS_NOT_COUNTED = "tokens-not-counted"
     VECTOR_ZERO = "vector-zero"
     VECTOR_NOT_FINITE = "vector-not-finite"
 

@@ -24,7 +24,7 @@ from retrieval_lab.markdown import LineKind, lines
 from retrieval_lab.metrics import relevant
 from retrieval_lab.similar import near_duplicates
 from retrieval_lab.text import folded, has_words, words
-from retrieval_lab.types import Chunk, Document, GoldenQuery
+from retrieval_lab.types import Chunk, Document, GoldenQuery, Truncation
 
 TITLE_OVERLAP = 0.5
 SHORT_DOCUMENT = 20
@@ -75,13 +75,15 @@ def check_labels(
     chunks: Sequence[Chunk],
     *,
     embeddings: Vectors | None = None,
+    truncated: Mapping[str, Sequence[Truncation]] | None = None,
     paths: Mapping[str, Path] | None = None,
     max_chars: int = MAX_CHARS,
     allow_missing: bool = False,
 ) -> list[Finding]:
     """All findings about the queries, in the order of the file, then those about the corpus, in its order.
 
-    `embeddings` has row i for `chunks[i]`; without it vectors are not looked at. `paths` has the file of each
+    `embeddings` has row i for `chunks[i]`; without it vectors are not looked at. `truncated` are the
+    chunks that a model does not read to their end, by id. `paths` has the file of each
     document by its id. `max_chars` is what the chunks were cut to. Raises InputError when there is not one row of
     `embeddings` for each chunk. The faults of `golden` itself are not repeated here.
 
@@ -114,6 +116,7 @@ def check_labels(
       Lao, Burmese or Khmer ones, which full-text search takes for one word.
     - `chunk-long`: longer than `max_chars`, since a single block is not cut. One finding for each chunk in which an
       anchor ends behind that, and one for all the others, with their ids.
+    - `chunk-truncated`: longer than the window of the embedder or the reranker; one finding for each of the two.
     - `vector-zero`: all zero, so that no vector search returns the chunk.
     """
     if embeddings is not None and (embeddings.ndim != 2 or len(embeddings) != len(chunks)):
@@ -127,6 +130,7 @@ def check_labels(
         *_documents(corpus),
         *_alike(corpus),
         *_chunks(corpus, max_chars),
+        *_truncated(corpus, truncated or {}),
         *(() if embeddings is None else _vectors(corpus, embeddings)),
     ]
 
@@ -297,6 +301,13 @@ def _chunks(corpus: _Corpus, max_chars: int) -> Iterator[Finding]:
 def _ends_behind(query: GoldenQuery, chunk: Chunk, max_chars: int) -> bool:
     span = place(query.anchor, chunk.text, ()) if relevant([chunk], query) else None
     return span is not None and span[1] > max_chars
+
+
+def _truncated(corpus: _Corpus, truncated: Mapping[str, Sequence[Truncation]]) -> Iterator[Finding]:
+    for chunk in corpus.chunks:
+        for one in truncated.get(chunk.chunk_id, ()):
+            message = f"{chunk.chunk_id}: {one}, so that it knows nothing of the end; divide it, or cut shorter chunks"
+            yield corpus.about_chunk(chunk, Kind.CHUNK_TRUNCATED, message)
 
 
 def _vectors(corpus: _Corpus, embeddings: Vectors) -> Iterator[Finding]:
