@@ -110,7 +110,7 @@ QUERY_LINE = (
 )
 
 SETTINGS = (
-    Action("close_settings", "escape,s,q", "Close", "Close the settings", "dismiss", footer=True),
+    Action("close_settings", "escape,s,q", "Close", "Stop indexing; else close the settings", "leave", footer=True),
     Action("setting_up", "up,k", "Up", "The setting above", "move(-1)"),
     Action("setting_down", "down,j", "Down", "The setting below", "move(1)"),
     Action("setting_less", "left,h,minus", "Less", "Less, or the choice before", "step(-1)", footer=True),
