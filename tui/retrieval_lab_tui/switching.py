@@ -49,7 +49,7 @@ class Switching(Asking):
         if served is not None:
             self._take(served)
             return
-        self.explore.switching(_named(config, now.config))
+        self.explore.switching(index_name(config, now.config))
         for screen in self._settings_screens():
             screen.switching = True
         self._jobs.start("switch", partial(self.open_served, "switch", config), self._take, self._not_switched)
@@ -163,7 +163,7 @@ class Switching(Asking):
             self._use(self.labs.file.config)
 
 
-def _named(config: PipelineConfig, before: PipelineConfig) -> str:
+def index_name(config: PipelineConfig, before: PipelineConfig) -> str:
     """What the new index is of, in few words."""
     if config.embedder != before.embedder:
         return embedder_name(config.embedder)
