@@ -19,9 +19,11 @@ from retrieval_lab.settings import Bm25Reranker, HashEmbedding, NoReranker
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.comparing import differences
+from retrieval_lab_tui.measuring import Measuring
 from retrieval_lab_tui.screens.compare import CompareScreen
 from retrieval_lab_tui.screens.explain import ExplainScreen
 from retrieval_lab_tui.screens.sides import SideChooser
+from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.ranked_list import RankedList
 from tests.tui.driving import NARROW, WIDE, Answered, WaitFor, write
 
@@ -49,15 +51,16 @@ async def compare_with(pilot: Pilot[None], wait_for: WaitFor, *typed: str) -> Ex
 
 
 async def test_final_lists_stand_side_by_side_with_where_the_other_has_each_passage(
-    app: ExplorerApp, answered: Answered, wait_for: WaitFor
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Measuring, "start", lambda *_: None)
     with Lab.open() as lab:
         query = next(one for one in lab.golden if one.query == MISS)
         finals = [[row.chunk_id for row in lab.trace(query, config).final] for config in (None, NO_RERANKER)]
         wanted = lab.trace(query).relevant[0]
     async with app.run_test(size=WIDE) as pilot:
-        await wait_for(pilot, lambda: app.measuring.misses is not None)
-        await pilot.press("m")
+        await wait_for(pilot, lambda: app.explore.answer)
+        app._ask_golden(7)
         await answered(pilot, MISS)
         await compare_with(pilot, wait_for, *"none")
         await wait_for(pilot, lambda: "in both" in text(app, "#title"))
@@ -71,9 +74,9 @@ async def test_final_lists_stand_side_by_side_with_where_the_other_has_each_pass
             assert row.detail == ("new" if there is None else move(there, row.rank))
         both = len(set(finals[0]) & set(finals[1]))
         assert f"{both} of 10 in both" in text(app, "#title")
-        assert "MISS  →  FOUND" in text(app, "#wanted")
-        assert "reranked 14 → 1 · final – → 1" in text(app, "#wanted")
-        assert "fused 1 =" in text(app, "#wanted")
+        assert "MISS → FOUND" in text(app, "#wanted")
+        assert "rerank 14 → 1 · final – → 1" in text(app, "#wanted")
+        assert "fused 1 · " in text(app, "#wanted")
         assert "reranker lexical · mmr_lambda 0.7" in str(side(app, "left").border_title)
         assert "reranker none · mmr_lambda –" in str(side(app, "right").border_title)
         assert [row.chunk_id for row in lists[1] if row.wanted] == [wanted]
@@ -86,10 +89,11 @@ def move(left: int, right: int | None) -> str:
 
 
 async def test_the_cursor_marks_the_same_passage_on_the_other_side_and_enter_reads_it_among_the_lists(
-    app: ExplorerApp, answered: Answered, wait_for: WaitFor, golden: list[GoldenQuery]
+    app: ExplorerApp, wait_for: WaitFor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Measuring, "start", lambda *_: None)
     async with app.run_test(size=WIDE) as pilot:
-        await answered(pilot, golden[0].query)
+        await wait_for(pilot, lambda: app.explore.answer)
         await compare_with(pilot, wait_for, *"none")
         await wait_for(pilot, lambda: "in both" in text(app, "#title"))
         left, right = side(app, "left"), side(app, "right")
@@ -254,6 +258,7 @@ async def test_the_lists_stand_beside_each_other_where_there_is_room(
         assert (left.y == right.y) is beside
         assert (left.x == right.x) is not beside
         assert abs(left.height - right.height) <= 1
+        assert sum(key.cell_length for key in app.screen.query_one(KeyLine).drawn_keys()) <= size[0]
         assert side(app, "left").scrollable_content_region.height >= 2 * side(app, "left").row_lines
     app.close_lab()
 

@@ -9,7 +9,7 @@ from typing import Any
 from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig, dotted
-from retrieval_lab.settings import RERANKERS, EmbedderSettings
+from retrieval_lab.settings import RERANKERS, EmbedderSettings, ModelReranker, RerankerSettings
 from retrieval_lab.types import Chunk
 from retrieval_lab_tui.answer import Answer, movement
 from retrieval_lab_tui.display import one_line
@@ -17,6 +17,7 @@ from retrieval_lab_tui.embedders import embedder_name, lacking
 from retrieval_lab_tui.labs import Labs
 from retrieval_lab_tui.live_settings import with_reranker
 from retrieval_lab_tui.moved import rank_style, rank_text
+from retrieval_lab_tui.status import STAGE_LABELS
 from retrieval_lab_tui.widgets.ranked_list import Row
 
 GONE, NEW = "gone", "new"
@@ -42,7 +43,7 @@ def sides(labs: Labs, offered: Sequence[EmbedderSettings]) -> tuple[Side, ...]:
     ]  # the file's own has its settings
     found = [
         *(
-            Side(f"reranker {one.kind}", with_reranker(now, one), one_line(getattr(one, "model", None) or ""))
+            Side(f"reranker {one.kind}", with_reranker(now, one), _model_note(one))
             for one in rerankers
             if one.kind != now.reranker.kind
         ),
@@ -55,6 +56,12 @@ def sides(labs: Labs, offered: Sequence[EmbedderSettings]) -> tuple[Side, ...]:
         *(Side("settings of before", one, differences(one, now)[0]) for one in labs.earlier if one not in (now, file)),
     ]
     return tuple({side.config: side for side in reversed(found)}.values())[::-1]
+
+
+def _model_note(reranker: RerankerSettings) -> str:
+    if not isinstance(reranker, ModelReranker):
+        return ""
+    return one_line(" · ".join(filter(None, (reranker.model_path or reranker.model, lacking(reranker)))))
 
 
 def _index_note(labs: Labs, now: PipelineConfig, embedder: EmbedderSettings) -> str:
@@ -138,7 +145,7 @@ def counterpart(chunk_id: str | None, here: Answer, there: Answer) -> str | None
 
 
 def wanted_line(left: Answer, right: Answer) -> Content:
-    """The wanted passage's rank on both sides, at each stage that both have."""
+    """The wanted passage's rank on both sides, at each stage that both have; one rank where it is the same."""
     if left.question.golden is None:
         return Content.styled(" no passage is marked: this question is your own", "$foreground-muted")
     if not left.fate or not right.fate:
@@ -150,11 +157,9 @@ def wanted_line(left: Answer, right: Answer) -> Content:
         if theirs is not None:
             old, new = rank_text(ours), rank_text(theirs)
             style = "" if old == new else f" {rank_style(ours, theirs)}"
-            shown: tuple[str | tuple[str, str], ...] = (
-                (f"{old} =",) if old == new else (f"{old} → ", (new, f"bold{style}"))
-            )
-            stages.append(Content.assemble((f"{stage} ", "$foreground-muted"), *shown))
+            ranks = ((old, "bold"),) if old == new else ((f"{old} → ", ""), (new, f"bold{style}"))
+            stages.append(Content.assemble((f"{STAGE_LABELS.get(stage, stage)} ", "$foreground-muted"), *ranks))
     verdicts = [" FOUND " if answer.fate["final"].listed else " MISS " for answer in (left, right)]
     styles = [f"bold reverse {'$success' if 'FOUND' in one else '$error'}" for one in verdicts]
-    heads = ((verdicts[0], styles[0]), " → ", (verdicts[1], styles[1]), (" ● ", "bold $success"))
+    heads = ((verdicts[0], styles[0]), "→", (verdicts[1], styles[1]), (" ● ", "bold $success"))
     return Content.assemble(" ", *heads, Content(" · ").join(stages))

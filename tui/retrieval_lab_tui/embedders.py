@@ -9,7 +9,7 @@ from pathlib import Path
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.doctor import model_is_here
 from retrieval_lab.models import EXTRA
-from retrieval_lab.settings import EmbedderSettings, HashEmbedding, ModelEmbedding
+from retrieval_lab.settings import EmbedderSettings, HashEmbedding, ModelEmbedding, ModelReranker, RerankerSettings
 
 
 def embedder_name(settings: EmbedderSettings) -> str:
@@ -24,12 +24,12 @@ def embedders(file: PipelineConfig, others: Iterable[PipelineConfig]) -> tuple[E
     return tuple(dict.fromkeys((file.embedder, HashEmbedding(), *(one.embedder for one in others), ModelEmbedding())))
 
 
-def lacking(settings: EmbedderSettings) -> str:
-    """What this embedder lacks on this machine, as far as that can be told without loading it; else nothing."""
-    if isinstance(settings, HashEmbedding):
+def lacking(settings: EmbedderSettings | RerankerSettings) -> str:
+    """What a model lacks on this machine, as far as that can be told without loading it; else nothing."""
+    if not isinstance(settings, ModelEmbedding | ModelReranker):
         return ""
     if find_spec("fastembed") is None:
         return f"needs the extra {EXTRA}"
     if settings.model_path is not None:
         return "" if Path(settings.model_path).expanduser().is_dir() else "no such folder"
-    return "not in the model cache" if model_is_here(settings.model or "") is False else ""
+    return "not in the cache" if model_is_here(settings.model or "") is False else ""

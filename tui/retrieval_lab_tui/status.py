@@ -16,7 +16,7 @@ from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.embedders import embedder_name
 from retrieval_lab_tui.labs import Labs
 
-_STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
+STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
 _ROOM_FOR_REASONS = 120
 _LONG_SECONDS = 0.5
@@ -164,7 +164,7 @@ def _stage(stage: str, place: Place, top_k: int, chunks: int | None, *, is_lost:
     Beyond the end of a list it is red and in brackets, or with `chunks`, the size of the corpus, "246 of 687"; where
     there is none, the reason stands in its place.
     """
-    label = f"{_STAGE_LABELS.get(stage, stage)} "
+    label = f"{STAGE_LABELS.get(stage, stage)} "
     lost = "reverse " if is_lost else ""
     if place.listed:
         return Content.assemble(

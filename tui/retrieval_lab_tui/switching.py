@@ -51,7 +51,7 @@ class Switching(Asking):
             return
         self.explore.switching(index_name(config, now.config))
         for screen in self._settings_screens():
-            screen.switching = True
+            screen.wait()
         self._jobs.start("switch", partial(self.open_served, "switch", config), self._take, self._not_switched)
 
     def open_served(self, job: str, config: PipelineConfig, dropped: Cancelled) -> Served:
@@ -106,6 +106,8 @@ class Switching(Asking):
     def _switch_progressed(self, event: IndexingProgressed) -> None:
         if event.job == "switch" and self._jobs.running("switch") and not self.ending:
             self.explore.switch_progressed(event.progress)
+            for screen in self._settings_screens():
+                screen.progress(event.progress)
 
     def _settings_screens(self) -> list[SettingsScreen]:
         """The open one, if there is one; while the app ends there may be no screen at all."""

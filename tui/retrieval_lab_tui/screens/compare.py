@@ -79,8 +79,8 @@ class CompareScreen(Screen[None]):
         yield IndexingLine(id="indexing")
         yield Static(id="wanted")
         with Container(id="sides"):
-            yield RankedList("left", self._titles["left"], "where the right has it")
-            yield RankedList("right", self._titles["right"], "move from the left")
+            yield RankedList("left", self._titles["left"], "its move to the other list")
+            yield RankedList("right", self._titles["right"], "its move from the other list")
         yield KeyLine(COMPARE)
 
     def on_mount(self) -> None:

@@ -17,14 +17,18 @@ from textual.widgets import Static
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
+from retrieval_lab.index import Progress
 from retrieval_lab.settings import EmbedderSettings
+from retrieval_lab.shorten import shorten_middle
 from retrieval_lab_tui.actions import SETTINGS, bindings
 from retrieval_lab_tui.display import one_line, safe
 from retrieval_lab_tui.embedders import embedder_name, lacking
-from retrieval_lab_tui.live_settings import Setting, live_settings, stepped
+from retrieval_lab_tui.live_settings import EMBEDDER, Setting, live_settings, stepped
 from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _VALUE_COLUMN = 20
+_NAME_WIDTH = 22
+_BAR_WIDTH = 10
 _CHOICES_HEAD = 2
 """Lines between the last setting and the first embedder."""
 
@@ -63,6 +67,7 @@ class SettingsScreen(ModalScreen[None]):
         super().__init__()
         self.switching = False
         """Whether another index is being made for what is shown."""
+        self._progress: Progress | None = None
         self._config = config
         self._file = file
         self._offered = offered
@@ -78,9 +83,19 @@ class SettingsScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         self._draw()
 
+    def wait(self) -> None:
+        """Another index is being made for what is shown."""
+        self.switching, self._progress = True, None
+        self._draw()
+
+    def progress(self, progress: Progress) -> None:
+        """The index of the settings that are shown came this far."""
+        self._progress = progress
+        self._draw()
+
     def settled(self, config: PipelineConfig, file: PipelineConfig, trouble: str) -> None:
         """These are the settings of the moment and the file's; `trouble` is why it is not those that were wanted."""
-        self.switching = False
+        self.switching, self._progress = False, None
         self._config, self._file, self._trouble = config, file, trouble
         self._row = min(self._row, len(self._settings) - 1)
         self._draw()
@@ -154,18 +169,30 @@ class SettingsScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_to(y=max(0, self._row - 2), animate=False)
 
     def _choices(self) -> Iterator[Content]:
-        """The embedders, with what is missing here for some of them."""
-        yield Content.styled("embedders; each has an index of its own", "$foreground-muted")
+        """The embedders, with what is missing here for some of them; above, how far an index is that is being made."""
+        yield self._indexing()
         for embedder in self._offered:
             mark = "▸ " if embedder == self._config.embedder else "  "
-            missing = lacking(embedder)
-            note = (f"  {missing}", "$warning") if missing else ""
-            yield Content.assemble(mark, one_line(embedder_name(embedder)), note)
+            missing = lacking(embedder) or ("the file's" if embedder == self._file.embedder else "")
+            note = (f"  {missing}", "$warning" if lacking(embedder) else "$foreground-muted")
+            yield Content.assemble(mark, shorten_middle(one_line(embedder_name(embedder)), _NAME_WIDTH), note)
+
+    def _indexing(self) -> Content:
+        step = self._progress
+        if not self.switching:
+            return Content.styled("embedders; each has an index of its own", "$foreground-muted")
+        if step is None or step.waiting:
+            return Content.styled("opening its index · esc stops", "bold $warning")
+        filled = step.done * _BAR_WIDTH // max(1, step.total)
+        bar = (("█" * filled, "$accent"), ("░" * (_BAR_WIDTH - filled), "$foreground-muted"))
+        return Content.assemble("indexing ", *bar, (f" {step.done} of {step.total}", "bold"), " · esc stops")
 
     def _line(self, setting: Setting, is_here: bool) -> Content:
         pointer = "▸ " if is_here else "  "
-        value = f"‹ {_shown(setting.value)} ›" if is_here else f"  {_shown(setting.value)}"
-        file = f"  was {_shown(setting.in_file)}" if setting.changed else ""
+        shown = shorten_middle(_shown(setting.value), _NAME_WIDTH - 4)
+        value = f"‹ {shown} ›" if is_here else f"  {shown}"
+        # The list of the embedders marks the file's.
+        file = "" if setting.key == EMBEDDER else f"  was {_shown(setting.in_file)}" if setting.changed else ""
         key = setting.key.removeprefix("retrievers.")
         line = Content.assemble(f"{pointer}{key:<{_VALUE_COLUMN - 2}}", (value, "bold"), (file, "$warning"))
         return line.stylize("reverse") if is_here else line
