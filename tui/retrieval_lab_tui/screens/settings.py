@@ -27,6 +27,8 @@ from retrieval_lab_tui.live_settings import EMBEDDER, Setting, live_settings, st
 from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _VALUE_COLUMN = 20
+_ROOM = 41
+"""Characters in a line of the panel, beside its scroll bar."""
 _NAME_WIDTH = 22
 _BAR_WIDTH = 10
 _CHOICES_HEAD = 2
@@ -195,6 +197,7 @@ class SettingsScreen(ModalScreen[None]):
         file = "" if setting.key == EMBEDDER else f"  was {_shown(setting.in_file)}" if setting.changed else ""
         key = setting.key.removeprefix("retrievers.")
         line = Content.assemble(f"{pointer}{key:<{_VALUE_COLUMN - 2}}", (value, "bold"), (file, "$warning"))
+        line = line.truncate(_ROOM, ellipsis=True)  # a second line would not be where a click looks for it
         return line.stylize("reverse") if is_here else line
 
 
