@@ -360,6 +360,14 @@ def _is_cached(model: _Model, folder: Path) -> bool:
     return any(_is_complete(place, model.files) for place in places)
 
 
+def model_is_here(name: str) -> bool | None:
+    """Whether a default model can be loaded without a network; None where nothing is known of the model."""
+    try:
+        return next((_is_cached(model, model_cache_dir()) for model in MODELS if model.name == name), None)
+    except RuntimeError:  # there is no home to look in
+        return False
+
+
 def _is_complete(place: Path, files: tuple[str, ...]) -> bool:
     try:
         revision = (place / "refs" / "main").read_text(encoding="utf-8").strip()

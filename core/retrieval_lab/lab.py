@@ -184,8 +184,18 @@ class Lab:
         path = config_path(self.corpus)
         save_config(self._fitting(config), path)
         self.config = config
-        self._stamps = {**self._stamps, path: file_stamps(self.corpus, path)[path]}
+        self.read_config()
         return path
+
+    def read_config(self) -> None:
+        """Count the corpus's lab.yaml as it is now as the one that was there when the corpus was opened.
+
+        For another lab of the corpus, which wrote it.
+        """
+        path = config_path(self.corpus)
+        now = file_stamps(self.corpus, path)
+        others = {one: stamp for one, stamp in self._stamps.items() if one != path}
+        self._stamps = others | ({path: now[path]} if path in now else {})
 
     def source(self, chunk: Chunk) -> tuple[Path, int]:
         """The file of a chunk and the line at which it begins, from 1. Raises InputError when the file is gone."""

@@ -9,7 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +19,8 @@ import pytest
 from retrieval_lab import Lab
 from retrieval_lab.config import Indexing, PipelineConfig
 from retrieval_lab.config_values import PARTS
-from retrieval_lab.embed import FastEmbedder
+from retrieval_lab.database import Database
+from retrieval_lab.embed import FastEmbedder, Vectors
 from retrieval_lab.errors import EnvironmentMissing, InputError, SettingError
 from retrieval_lab.index import schema_name
 from retrieval_lab.model_choice import embedder_setting, reranker_setting
@@ -571,3 +572,29 @@ def test_trap_9_the_last_line_of_a_long_fence_is_beyond_a_real_models_window() -
     (tokens,) = embedder.token_counts([fence])
     assert tokens > 2000
     np.testing.assert_array_equal(embedder.embed([fence]), embedder.embed([fence.replace("forty-two", "a secret")]))
+
+
+def test_the_second_evaluation_of_an_unchanged_corpus_embeds_no_passage(
+    tmp_path: Path,
+    database: Database,  # noqa: ARG001 - keeps the server up
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "inn.md").write_text("# Inn\n\nthe sign of the inn is red\n", encoding="utf-8")
+    golden = "- {query_id: q1, query: the red sign, kind: k, doc_id: inn, anchor: sign of the inn}\n"
+    (tmp_path / "golden.yaml").write_text(golden, encoding="utf-8")
+    folder = str(tiny_models.embedding_folder(tmp_path / "model"))
+    config = PipelineConfig(embedder=ModelEmbedding(model_path=folder))
+    embedded: list[str] = []
+    embed = FastEmbedder.embed
+
+    def counted(self: FastEmbedder, texts: Sequence[str]) -> Vectors:
+        embedded.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(FastEmbedder, "embed", counted)
+    for passages in (["# Inn\n\nthe sign of the inn is red"], []):
+        embedded.clear()
+        with Lab.open(tmp_path, config) as lab:
+            assert lab.evaluate().recall == 1.0
+        assert embedded == [*passages, "the red sign"]

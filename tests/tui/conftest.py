@@ -29,6 +29,7 @@ def _steady_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Da
     for variable in KEY_VARIABLES:  # nobody is logged in
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nobody"))
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path / "models"))  # the screen says which models are there
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
     monkeypatch.setattr(pipeline, "perf_counter", lambda: 0.0)  # the lists' titles show times
     monkeypatch.setattr(preferences, "data_dir", lambda: tmp_path)  # the server's folder is that of all tests

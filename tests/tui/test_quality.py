@@ -37,7 +37,7 @@ from tests.tui.driving import NARROW, WIDE, Answered, WaitFor, ranked, shown, wr
 from tests.tui.fakes import gated
 
 OPENERS = {"s": "SettingsScreen", "e": "MeasuresScreen", "f": "Picker", "question_mark": "HelpScreen"}
-OPENERS |= {"exclamation_mark": "ProblemsScreen", "ctrl+p": "Palette"}
+OPENERS |= {"exclamation_mark": "ProblemsScreen", "ctrl+p": "Palette", "C": "SideChooser"}
 
 
 # --- 1: the keyboard alone ------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ async def test_escape_backs_out_of_every_screen(
             await wait_for(pilot, lambda: app.screen is app.explore)
 
 
-@pytest.mark.parametrize("key", ["", "s", "e", "f", "question_mark"])
+@pytest.mark.parametrize("key", ["", "s", "e", "f", "C", "question_mark"])
 async def test_the_footer_tells_the_truth(
     app: ExplorerApp, answered: Answered, golden: list[GoldenQuery], key: str
 ) -> None:
@@ -314,12 +314,12 @@ async def test_settings_can_be_changed_with_the_mouse(
         await click_key(pilot, "Settings")
         await wait_for(pilot, lambda: isinstance(app.screen, SettingsScreen))
         await pilot.pause()
-        top_k = Static, (24, 12)
+        top_k = Static, (24, 13)
         await pilot.click(top_k[0], offset=top_k[1])
         assert "k 10" in shown(app, "#header")
         await pilot.click(top_k[0], offset=top_k[1])
         await wait_for(pilot, lambda: "k 15" in shown(app, "#header"))
-        await pilot.click(Static, offset=(20, 12))
+        await pilot.click(Static, offset=(20, 13))
         await wait_for(pilot, lambda: "k 10" in shown(app, "#header"))
 
 

@@ -19,10 +19,13 @@ from retrieval_lab.answering import Claude
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
+from retrieval_lab.settings import HashEmbedding
 from retrieval_lab.trace import Trace
 from retrieval_lab_tui import cited
 from retrieval_lab_tui.app import ExplorerApp
+from retrieval_lab_tui.screens.compare import CompareScreen
 from retrieval_lab_tui.screens.confirm import Confirm
+from retrieval_lab_tui.screens.sides import SideChooser
 from retrieval_lab_tui.widgets.opening import Opening
 from tests.tui.fakes import FixedClock, gated, never_open, streamed
 
@@ -120,7 +123,7 @@ def test_settings(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, 
 
 
 async def settings(pilot: Pilot[Any]) -> None:
-    await keys("s", *["j"] * 8, "left", golden=7)(pilot)
+    await keys("s", *["j"] * 9, "left", golden=7)(pilot)
     app = pilot.app
     assert isinstance(app, ExplorerApp)
     await until(
@@ -298,3 +301,55 @@ def test_leaving_while_indexing(snap_compare: SnapCompare, size: tuple[int, int]
 
     assert snap_compare(app, terminal_size=size, run_before=run)
     app.close_lab()
+
+
+@TWO_SIZES
+def test_switching(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The settings with hash-64 under the cursor; above the dimmed lists a bar over half its length, and the count."""
+
+    def open_slowly(corpus: Any, config: Any, *args: Any, progress: Any, cancelled: Any) -> Lab:
+        if config is not None and config.embedder != HashEmbedding():
+            return never_open(Progress(20, 32, "hybrid-search"))(progress=progress, cancelled=cancelled)
+        return Lab.open(corpus, config, *args, progress=progress, cancelled=cancelled)
+
+    app = ExplorerApp(open_lab=open_slowly)
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await keys("s", "right")(pilot)
+        await until(pilot, lambda: "20 of 32" in str(app.explore.query_one("#switching", Static).visual))
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+    app.close_lab()
+
+
+async def compare(pilot: Pilot[Any], *first: str) -> None:
+    await keys(*first, golden=7)(pilot)
+    await pilot.press("C")
+    await until(pilot, lambda: isinstance(pilot.app.screen, SideChooser))
+    await pilot.press(*"none", "enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, CompareScreen))
+    await until(pilot, lambda: "in both" in str(pilot.app.screen.query_one("#title", Static).visual))
+    await pilot.press("j")
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 45)], ids=["80x24", "120x40", "160x45"])
+def test_compare(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Two final lists, beside each other where there is room: what differs in their titles, how each passage moved."""
+    assert snap_compare(app, terminal_size=size, run_before=compare)
+
+
+@TWO_SIZES
+def test_compare_in_the_light(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The same on a light ground."""
+
+    async def light(pilot: Pilot[Any]) -> None:
+        await compare(pilot, "d")
+
+    assert snap_compare(app, terminal_size=size, run_before=light)
+
+
+@TWO_SIZES
+def test_choosing_the_other_side(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """What can be compared with, and what to know of each before it is chosen."""
+    assert snap_compare(app, terminal_size=size, run_before=keys("C"))

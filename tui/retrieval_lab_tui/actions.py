@@ -66,6 +66,7 @@ EXPLORE = (
         "app.measures",
         footer=True,
     ),
+    Action("compare_sides", "C", "Compare", "Compare with another reranker or embedder", "app.compare"),
     Action("explain_chunk", "X", "Why this one", "The same of the chunk under the cursor", "app.explain_chunk"),
     Action("operators", "O", "Operators", "Full text with or without operators", "app.toggle_operators"),
     Action("read", "enter", "Read", "Read the passage under the cursor", "read"),
@@ -111,7 +112,7 @@ QUERY_LINE = (
 )
 
 SETTINGS = (
-    Action("close_settings", "escape,s,q", "Close", "Close the settings", "dismiss", footer=True),
+    Action("close_settings", "escape,s,q", "Close", "Stop indexing; else close the settings", "leave", footer=True),
     Action("setting_up", "up,k", "Up", "The setting above", "move(-1)"),
     Action("setting_down", "down,j", "Down", "The setting below", "move(1)"),
     Action("setting_less", "left,h,minus", "Less", "Less, or the choice before", "step(-1)", footer=True),
@@ -129,6 +130,18 @@ MEASURES = (
     Action("queries", "enter", "Queries", "The queries behind the number", "queries", footer=True),
     Action("compare", "c", "Compare", "Compare with the next run that was kept", "compare", footer=True),
     Action("keep_run", "w", "Keep", "Keep this run", "keep", footer=True),
+)
+
+COMPARE = (
+    Action("leave_compare", "escape,q", "Back", "Close the comparison", "app.leave_compare", footer=True),
+    Action("other_side", "tab,shift+tab,left,right,h,l", "Side", "Go to the other side", "other_side", footer=True),
+    Action("compare_next", "n", "Next", "Next golden query, on both sides", "app.step_golden(1)", footer=True),
+    Action("compare_previous", "p,N", "Previous", "Previous golden query", "app.step_golden(-1)"),
+    Action("compare_miss", "m", "Miss", "Next miss of either side", "app.step_either_miss(1)", footer=True),
+    Action("compare_last_miss", "M", "Previous miss", "Previous miss of either side", "app.step_either_miss(-1)"),
+    Action("read_compared", "enter", "Read", "Read the passage among the lists", "read", footer=True),
+    Action("explain_compared", "x", "Why", "What this side did with the passage", "explain", footer=True),
+    Action("compare_other", "C", "Another", "Compare with another pipeline", "app.compare", footer=True),
 )
 
 EXPLAIN = (
@@ -218,6 +231,7 @@ GROUPS = {
     "In the passage": PASSAGE,
     "In the query line": QUERY_LINE,
     "In the settings": SETTINGS,
+    "In a comparison": COMPARE,
     "In an explanation": EXPLAIN,
     "At an answer": CITED,
     "In the analysis": ANALYSIS,

@@ -8,15 +8,14 @@ from typing import Protocol
 
 from textual.content import Content
 
-from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
-from retrieval_lab.lab import Lab
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
 from retrieval_lab_tui.display import marked, one_line
 from retrieval_lab_tui.jobs import Cancelled
+from retrieval_lab_tui.labs import Served
 from retrieval_lab_tui.widgets.ranked_list import Row
 
 _SNIPPET_CHARS = 160
@@ -126,12 +125,17 @@ class Answer:
         return len(self.trace.fused) if stage == "fused" else len(self.lists[stage])
 
 
-def ask(lab: Lab, question: Question, config: PipelineConfig, cancelled: Cancelled) -> Answer:
-    """Run the question and make what the screen needs. Raises as `Lab.trace` does."""
-    trace = lab.trace(question.asked, config, cancelled=cancelled)
+def ask(now: Served, file: Served | None, question: Question, cancelled: Cancelled) -> Answer:
+    """Run the question and make what the screen needs; without `file`, nothing to compare with.
+
+    Raises as `Lab.trace` does.
+    """
+    lab = now.lab
+    trace = lab.trace(question.asked, now.config, cancelled=cancelled)
     journey = None if question.golden is None else lab.explain(trace)
-    is_changed = question.edited or config != lab.config
-    before = lab.trace(question.golden or question.query) if is_changed else None
+    before = None
+    if file is not None and (question.edited or now.config != file.config):
+        before = file.lab.trace(question.golden or question.query, file.config, cancelled=cancelled)
     listed = dict.fromkeys(hit.chunk_id for hits in trace.lists.values() for hit in hits)
     beyond_the_pool = [chunk_id for chunk_id in (*listed, *trace.relevant) if chunk_id not in trace.chunks]
     chunks = {**trace.chunks, **lab.chunks(beyond_the_pool)}

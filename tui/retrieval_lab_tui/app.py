@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from textual import on
-from textual.message import Message
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.replay import Replay
@@ -22,25 +21,15 @@ from retrieval_lab_tui.actions import EXPLORE, Keymap, shown_keys
 from retrieval_lab_tui.answer import Question
 from retrieval_lab_tui.asking import known
 from retrieval_lab_tui.citing import Citing
+from retrieval_lab_tui.jobs import Cancelled
+from retrieval_lab_tui.labs import Labs, OpenLab, Served
 from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.screens.help import HelpScreen
 from retrieval_lab_tui.screens.palette import Command, Palette
 from retrieval_lab_tui.screens.problems import ProblemsScreen
-
-OpenLab = Callable[..., Lab]
+from retrieval_lab_tui.switching import IndexingProgressed
 
 _LOOK_AT_FILES_SECONDS = 2.0
-
-
-class IndexingProgressed(Message):
-    """Indexing came this far; a newer one may replace it unseen."""
-
-    def __init__(self, progress: Progress) -> None:
-        super().__init__()
-        self.progress = progress
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, IndexingProgressed)
 
 
 class ExplorerApp(Citing):
@@ -71,6 +60,7 @@ class ExplorerApp(Citing):
         self._dsn = dsn
         self._config = config
         self._open_lab = open_lab
+        self.labs = Labs(self._open_one)
         self._leaving = threading.Event()
         self._indexing: Progress | None = None
 
@@ -94,8 +84,7 @@ class ExplorerApp(Citing):
     def close_lab(self) -> None:
         """Let go of the database; called when the screen is gone."""
         self._leaving.set()
-        if self._lab is not None:
-            _let_go(self._lab)
+        self.labs.close()
 
     # Opening.
 
@@ -103,35 +92,34 @@ class ExplorerApp(Citing):
         self._indexing = None
         self.explore.opening()
 
-        def progress(step: Progress) -> None:
-            self.post_message(IndexingProgressed(step))
+        labs = self.labs
 
-        def work(dropped: Callable[[], bool]) -> Lab:
-            lab = self._open_lab(
-                self._corpus,
-                self._config,
-                self._dsn,
-                progress=progress,
-                cancelled=lambda: self._leaving.is_set() or dropped(),
-            )
-            if dropped():  # stopped in the last moment: nobody else would let go of it
-                _let_go(lab)
-            return lab
+        def work(dropped: Cancelled) -> Served:
+            return labs.open(None, lambda step: self._progress("open", step), self._until(dropped))
 
         self._jobs.start("open", work, self._opened, self._not_opened)
 
+    def _open_one(
+        self, config: PipelineConfig | None, progress: Callable[[Progress], None], cancelled: Cancelled
+    ) -> Lab:
+        return self._open_lab(self._corpus, config or self._config, self._dsn, progress=progress, cancelled=cancelled)
+
+    def _until(self, dropped: Cancelled) -> Cancelled:
+        return lambda: self._leaving.is_set() or dropped()
+
     @on(IndexingProgressed)
     def _progressed(self, event: IndexingProgressed) -> None:
-        if self._jobs.running("open") and not self.ending:
+        if event.job == "open" and self._jobs.running("open") and not self.ending:
             self._indexing = event.progress
             self.explore.indexing(event.progress)
 
-    async def _opened(self, lab: Lab) -> None:
-        self._lab = lab
-        self._live = self._indexing = None
+    async def _opened(self, served: Served) -> None:
+        self.labs.use(served)
+        lab = served.lab
+        self._indexing = None
         self.measuring.forget()
         self.problem = FaultyInput(lab.index.faults) if lab.index.faults else None
-        await self.explore.opened(lab)
+        await self.explore.opened(self.labs)
         self._history = History(lab.corpus)
         self.explore.remember(self._history.questions)
         if isinstance(lab, Replay):
@@ -153,10 +141,10 @@ class ExplorerApp(Citing):
         self._not_opened(IndexingCancelled(f"You stopped it{count}. What is done is kept."))
 
     def look_at_files(self) -> None:
-        """Ask, off this thread, whether the corpus's files are what they were when it was opened."""
+        """Ask, off this thread, whether the corpus's files are what they were when they were read."""
         if self._lab is not None and not self._jobs.running("files"):
-            lab = self._lab
-            self._jobs.start("files", lambda _: lab.changed_files(), self.explore.files_changed, lambda _: None)
+            labs = self.labs
+            self._jobs.start("files", lambda _: labs.changed_files(), self.explore.files_changed, lambda _: None)
 
     def action_toggle_dark(self) -> None:
         self.theme = themes.opposite(self.theme, dark=self.current_theme.dark)
@@ -165,11 +153,11 @@ class ExplorerApp(Citing):
         """Open the corpus again, with its files and its server as they are now, and ask the last question again."""
         if self._jobs.running("open"):
             return
-        if self._lab is not None:
-            self._jobs.drop("ask")
-            self._jobs.drop("files")
-            threading.Thread(target=_let_go, args=(self._lab,), daemon=True).start()
-            self._lab = None
+        for kind in ("ask", "files", "switch", "other"):
+            self._jobs.drop(kind)
+        self.explore.switching(None)
+        threading.Thread(target=self.labs.close, daemon=True).start()
+        self.labs = Labs(self._open_one, self.labs.earlier)
         self._open()
 
     def action_palette(self) -> None:
@@ -200,6 +188,8 @@ class ExplorerApp(Citing):
             if self._jobs.running("open"):
                 self._stop_opening()
             return
+        if self.stop_switching():
+            return
         if self._jobs.running("ask"):
             self._cancel_running(self._lab)
             self._jobs.drop("ask")
@@ -221,8 +211,3 @@ class ExplorerApp(Citing):
         elif not isinstance(self.screen, Confirm):
             done = f"{step.done} of {step.total} documents are indexed, and stay so; the next start does the rest."
             self.push_screen(Confirm("Leave while indexing?", done), answered)
-
-
-def _let_go(lab: Lab) -> None:
-    lab.cancel()
-    lab.close()

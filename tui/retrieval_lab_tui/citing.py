@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from textual import on
 
+from retrieval_lab_tui.beside import Beside
 from retrieval_lab_tui.cited import Cited, Heard
-from retrieval_lab_tui.diagnosing import Diagnosing
 from retrieval_lab_tui.screens.cited import CitedScreen
 
 
-class Citing(Diagnosing):
+class Citing(Beside):
     """An app that answers what is on its screen."""
 
     def action_answer(self) -> None:
-        lab, answer = self._lab, self.explore.answer
-        if lab is None or answer is None:
+        answer = self.explore.answer
+        served = None if answer is None else self.serving(answer)
+        if answer is None or served is None:
             self.say("Nothing to answer", "Ask a question first.")
-        elif lab.replayed:
+        elif served.lab.replayed:
             self.say("No answer", "A bundle has no answers; open its corpus to ask for one.")
         else:
-            self.push_screen(CitedScreen(Cited(self._jobs, self.post_message, lab, answer), self.explore.clock))
+            self.push_screen(CitedScreen(Cited(self._jobs, self.post_message, served.lab, answer), self.explore.clock))
 
     @on(Heard)
     def _heard(self, event: Heard) -> None:

@@ -12,6 +12,7 @@ from retrieval_lab_tui.answer import Answer
 from retrieval_lab_tui.explaining import Explaining, RescueProgressed
 from retrieval_lab_tui.golden_work import GoldenWork
 from retrieval_lab_tui.judging import Judging
+from retrieval_lab_tui.labs import Served
 from retrieval_lab_tui.screens.analysis import AnalysisScreen
 from retrieval_lab_tui.screens.explain import ExplainScreen
 
@@ -20,51 +21,61 @@ class Diagnosing(GoldenWork):
     """An app that explains what is on its screen."""
 
     def action_analysis(self) -> None:
-        if self._has_golden("Nothing to analyse") and self._lab is not None:
-            self.push_screen(AnalysisScreen(Judging(self._jobs, self._lab, self._live or self._lab.config)))
+        now = self.labs.now
+        if self._has_golden("Nothing to analyse") and now is not None:
+            self.push_screen(AnalysisScreen(Judging(self._jobs, now.lab, now.config)))
 
     @on(AnalysisScreen.QueryWanted)
     def _go_to_miss(self, event: AnalysisScreen.QueryWanted) -> None:
         """To its lists; with the explanation over the analysis, so that escape comes back to it."""
-        lab = self._lab
-        if lab is None:
+        now = self.labs.now
+        if now is None:
             return
         if not event.explained:
             self.pop_screen()
             self._ask_golden(event.place)
             return
-        config = self._live or lab.config
-        query = lab.golden[event.place]
-
-        def show(journey: Journey) -> None:
-            self.push_screen(ExplainScreen(Explaining(self._jobs, self.post_message, lab, journey, config)))
-
+        query = now.lab.golden[event.place]
         self._ask_golden(event.place)
-        self._jobs.start("explain", lambda _: lab.explain(query, config=config), show, self._not_answered)
+        self._jobs.start(
+            "explain",
+            lambda _: now.lab.explain(query, config=now.config),
+            partial(self._show_journey, now),
+            self._not_answered,
+        )
 
     def action_explain(self) -> None:
         answer = self.explore.answer
-        if answer is not None and answer.journey is not None:
-            self._show_journey(answer, answer.journey)
+        served = None if answer is None else self.serving(answer)
+        if answer is not None and answer.journey is not None and served is not None:
+            self._show_journey(served, answer.journey)
         else:
             self.action_explain_chunk()
 
     def action_explain_chunk(self) -> None:
-        lab, answer, chunk = self._lab, self.explore.answer, self.explore.chunk
-        if lab is None or answer is None or chunk is None:
+        answer, chunk = self.explore.answer, self.explore.chunk
+        if answer is None or chunk is None or not self.explain_chunk(answer, chunk.chunk_id):
             self.say("Nothing to explain", "No passage is under the cursor.")
-            return
-        self._jobs.start(
-            "explain",
-            lambda _: lab.explain(answer.trace, chunk.chunk_id),
-            partial(self._show_journey, answer),
-            self._not_answered,
-        )
 
-    def _show_journey(self, answer: Answer, journey: Journey) -> None:
-        if self._lab is not None:
-            config = answer.trace.config
-            self.push_screen(ExplainScreen(Explaining(self._jobs, self.post_message, self._lab, journey, config)))
+    def explain_chunk(self, answer: Answer, chunk_id: str) -> bool:
+        """Show the journey of a chunk through the pipeline of an answer; whether the lab that made it is open."""
+        served = self.serving(answer)
+        if served is not None:
+            self._jobs.start(
+                "explain",
+                lambda _: served.lab.explain(answer.trace, chunk_id),
+                partial(self._show_journey, served),
+                self._not_answered,
+            )
+        return served is not None
+
+    def serving(self, answer: Answer) -> Served | None:
+        """The lab that gave an answer, with the configuration; None where it is not open any more."""
+        return self.labs.serving(answer.trace.config)
+
+    def _show_journey(self, served: Served, journey: Journey) -> None:
+        explaining = Explaining(self._jobs, self.post_message, served.lab, journey, served.config)
+        self.push_screen(ExplainScreen(explaining))
 
     @on(RescueProgressed)
     def _rescue_progressed(self, event: RescueProgressed) -> None:
@@ -74,11 +85,8 @@ class Diagnosing(GoldenWork):
 
     @on(ExplainScreen.RescueWanted)
     def _try_rescue(self, event: ExplainScreen.RescueWanted) -> None:
-        lab, rescue, question = self._lab, event.rescue, self._question
-        if lab is None or question is None:
-            return
-        if rescue.config.indexing != lab.config.indexing:
-            self.say("Not tried", "This change needs another index: set it in lab.yaml, and open the corpus again.")
+        rescue, question = event.rescue, self._question
+        if question is None:
             return
         self.pop_screen()
         if rescue.edit is not None:

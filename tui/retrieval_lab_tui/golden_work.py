@@ -5,13 +5,14 @@ from __future__ import annotations
 from textual import on
 
 from retrieval_lab.errors import Cancelled
-from retrieval_lab_tui.asking import Asking, known
+from retrieval_lab_tui.asking import known
 from retrieval_lab_tui.measuring import MeasuringEnded, MeasuringProgressed
 from retrieval_lab_tui.screens.measures import MeasuresScreen
 from retrieval_lab_tui.screens.picker import Picker
+from retrieval_lab_tui.switching import Switching
 
 
-class GoldenWork(Asking):
+class GoldenWork(Switching):
     """An app with a golden set to step through."""
 
     def action_step_golden(self, step: int) -> None:

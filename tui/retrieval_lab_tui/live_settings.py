@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from retrieval_lab.config import PipelineConfig, dotted
 from retrieval_lab.mmr import MMR_LAMBDA
-from retrieval_lab.settings import RERANKERS, NoReranker
+from retrieval_lab.settings import RERANKERS, EmbedderSettings, NoReranker, RerankerSettings
+from retrieval_lab_tui.embedders import embedder_name
+
+EMBEDDER = "embedder"
+"""The key of the one setting that needs another index."""
 
 _DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
 _RRF_KS = (0, 1, 5, 10, 20, 40, 60, 80, 100, 200)
@@ -41,12 +45,15 @@ class Setting:
 
 
 def live_settings(config: PipelineConfig, file: PipelineConfig) -> tuple[Setting, ...]:
-    """The settings that need no other index, in the order of the pipeline."""
+    """The embedder by its short name, then the settings that need no other index, in the order of the pipeline."""
     in_file = dotted(file.to_dict())
-    return tuple(
-        Setting(key, value, in_file.get(key))
-        for key, value in dotted(config.to_dict()).items()
-        if _can_change(key, value)
+    return (
+        Setting(EMBEDDER, embedder_name(config.embedder), embedder_name(file.embedder)),
+        *(
+            Setting(key, value, in_file.get(key))
+            for key, value in dotted(config.to_dict()).items()
+            if _can_change(key, value)
+        ),
     )
 
 
@@ -57,11 +64,17 @@ def _can_change(key: str, value: Any) -> bool:
     return value is not None and last in _CHOICES and not (last == "kind" and first != "reranker")
 
 
-def stepped(config: PipelineConfig, key: str, direction: int) -> PipelineConfig:
+def stepped(
+    config: PipelineConfig, key: str, direction: int, offered: Sequence[EmbedderSettings] = ()
+) -> PipelineConfig:
     """The configuration with the next value of a setting, up (1) or down (-1); numbers end, choices go round.
 
-    Raises InputError when the value does not fit the others.
+    `offered` are the embedders; without any there is no other. Raises InputError when the value does not fit the
+    others.
     """
+    if key == EMBEDDER:
+        place = offered.index(config.embedder) if config.embedder in offered else -direction
+        return replace(config, embedder=offered[(place + direction) % len(offered)]) if offered else config
     *path, last = key.split(".")
     data = config.to_dict()
     part = data
@@ -69,10 +82,14 @@ def stepped(config: PipelineConfig, key: str, direction: int) -> PipelineConfig:
         part = part[name]
     part[last] = _next(last, part[last], direction)
     if key == "reranker.kind":
-        data["reranker"] = {"kind": part[last]}
-        is_none = part[last] == NoReranker.kind
-        data["mmr_lambda"] = None if is_none else MMR_LAMBDA if config.mmr_lambda is None else config.mmr_lambda
+        return with_reranker(config, RERANKERS[part[last]]())
     return PipelineConfig.from_dict(data)
+
+
+def with_reranker(config: PipelineConfig, reranker: RerankerSettings) -> PipelineConfig:
+    """The configuration with another reranker; MMR goes with it, since it has no effect without one."""
+    usual = MMR_LAMBDA if config.mmr_lambda is None else config.mmr_lambda
+    return replace(config, reranker=reranker, mmr_lambda=None if isinstance(reranker, NoReranker) else usual)
 
 
 def _next(name: str, value: Any, direction: int) -> Any:

@@ -55,9 +55,9 @@ class MeasuringEnded(Message):
 
 
 class Measuring:
-    """What is known of the golden set; starts the jobs `measure`, `compare` and `keep`."""
+    """What is known of the golden set; starts the jobs `kind`, `compare` and `keep`."""
 
-    def __init__(self, jobs: Jobs, post: Callable[[Message], object]) -> None:
+    def __init__(self, jobs: Jobs, post: Callable[[Message], object], kind: str = "measure") -> None:
         self.measured: Measured | None = None
         self.results: dict[str, QueryRecord] | None = None
         """The record of each golden query by its id, None until all are measured."""
@@ -67,11 +67,12 @@ class Measuring:
         """How many golden queries have no passage in any chunk."""
         self._jobs = jobs
         self._post = post
+        self._kind = kind
         self._compared = 0
 
     def start(self, lab: Lab, config: PipelineConfig) -> None:
         """Measure, unless it was done or is being done."""
-        if lab.replayed or not lab.golden or self.measured is not None or self._jobs.running("measure"):
+        if lab.replayed or not lab.golden or self.measured is not None or self._jobs.running(self._kind):
             return
 
         def progress(done: int, total: int) -> None:
@@ -81,7 +82,7 @@ class Measuring:
             made = run(lab, config, progress=progress, cancelled=cancelled)
             return Measured(made, summarise(made), funnel(lab, config, cancelled=cancelled))
 
-        self._jobs.start("measure", work, self._done, self._failed)
+        self._jobs.start(self._kind, work, self._done, self._failed)
 
     def _done(self, measured: Measured) -> None:
         self.measured = measured
@@ -97,15 +98,11 @@ class Measuring:
         """Other settings, or another corpus: nothing is known any more, and what runs is stopped."""
         self.measured = self.results = self.misses = None
         self.unlabelled = 0
-        self._jobs.drop("measure")
+        self._jobs.drop(self._kind)
 
     def miss(self, here: int | None, step: int) -> int | None:
         """The place of the next miss after (1) or before (-1) the place `here`, around the end; None without any."""
-        if not self.misses:
-            return None
-        ahead = [place for place in self.misses if here is None or (place - here) * step > 0]
-        nearest = min if step > 0 else max
-        return nearest(ahead) if ahead else nearest(self.misses)
+        return nearest_miss(self.misses or (), here, step)
 
     def compare_next(self, lab: Lab, done: Callable[[tuple[str, Versus]], None], failed: Failed) -> None:
         """Compare with the kept run after the one that was compared last; `done` gets its name and the differences."""
@@ -140,3 +137,12 @@ class Measuring:
         queries = self.measured.run.queries if self.measured is not None else ()
         records = [record for record in queries if kind is None or record.kind == kind]
         return [record.query_id for record in sorted(records, key=lambda one: one.measures.get(measure, 2.0))]
+
+
+def nearest_miss(misses: Sequence[int], here: int | None, step: int) -> int | None:
+    """The place after (1) or before (-1) the place `here`, around the end; None without any."""
+    if not misses:
+        return None
+    ahead = [place for place in misses if here is None or (place - here) * step > 0]
+    nearest = min if step > 0 else max
+    return nearest(ahead) if ahead else nearest(misses)

@@ -13,12 +13,13 @@ def moved(before: Trace, after: Trace) -> Content:
     fates = before.fate(), after.fate()
     changes = [
         Content.assemble(
-            (f"{stage} ", "$foreground-muted"), _rank(old), " → ", (_rank(new), f"bold {_style(old, new)}")
+            (f"{stage} ", "$foreground-muted"), rank_text(old), " → ", (rank_text(new), f"bold {rank_style(old, new)}")
         )
         for stage, old in fates[0].items()
-        if stage in fates[1] and _rank(old) != _rank(new := fates[1][stage])
+        if stage in fates[1] and rank_text(old) != rank_text(new := fates[1][stage])
     ]
-    finals = [[row.chunk_id for row in trace.final] for trace in (before, after)]
+    # Whole chunks: another way of cutting the documents gives other passages the same ids.
+    finals = [[trace.chunks[row.chunk_id] for row in trace.final] for trace in (before, after)]
     entered = len(set(finals[1]) - set(finals[0]))
     if entered:
         changes.append(Content(f"{entered} new in the final list"))
@@ -27,12 +28,14 @@ def moved(before: Trace, after: Trace) -> Content:
     return Content(" · ").join(changes) if changes else Content("nothing moved")
 
 
-def _rank(place: Place) -> str:
+def rank_text(place: Place) -> str:
+    """The rank, in brackets beyond the end of the list."""
     if place.rank is None:
         return "–"
     return str(place.rank) if place.listed else f"({place.rank})"
 
 
-def _style(old: Place, new: Place) -> str:
+def rank_style(old: Place, new: Place) -> str:
+    """The colour of a rank that was another: better or worse."""
     better = (not new.listed, new.rank or 10**9) < (not old.listed, old.rank or 10**9)
     return "$success" if better else "$error"

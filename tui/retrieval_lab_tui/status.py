@@ -13,8 +13,10 @@ from retrieval_lab.trace import Trace
 from retrieval_lab.types import Place
 from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.display import one_line
+from retrieval_lab_tui.embedders import embedder_name
+from retrieval_lab_tui.labs import Labs
 
-_STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
+STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
 _ROOM_FOR_REASONS = 120
 _LONG_SECONDS = 0.5
@@ -22,22 +24,20 @@ _NAMED_EXCLUSIONS = 5
 
 
 def header_line(
-    lab: Lab | None,
-    config: PipelineConfig | None,
+    labs: Labs | None,
     place: Content,
     alerts: Sequence[str],
     width: int,
 ) -> Content:
     """What is open; at the right what needs attention, and the golden query's place or what is going on."""
-    left = Content.assemble((" retrieval lab ", "bold $accent"), " ", _corpus(lab))
+    now = None if labs is None else labs.now
+    left = Content.assemble((" retrieval lab ", "bold $accent"), " ", _corpus(None if now is None else now.lab))
     right = place
     if alerts:
         right = Content.assemble(Content.styled(f"{' · '.join(alerts)} ", "bold $warning"), " ", right)
     settings = Content("")
-    if lab is not None and config is not None:
-        settings = Content.styled(
-            _settings(lab, config), "$foreground-muted" if config == lab.config else "bold $warning"
-        )
+    if labs is not None and now is not None:
+        settings = Content.styled(_settings(now.lab, now.config), "bold $warning" if labs.live else "$foreground-muted")
     if left.cell_length + settings.cell_length + right.cell_length < width:
         right = settings + right
     gap = width - left.cell_length - right.cell_length
@@ -86,7 +86,7 @@ def _settings(lab: Lab, config: PipelineConfig) -> str:
     filtered = len(config.filter.doc_ids)
     settings = (
         *((f"filter {filtered} doc{'s' if filtered > 1 else ''}",) if filtered else ()),
-        *(() if lab.replayed else (lab.embedder.name,)),
+        *(() if lab.replayed else (one_line(embedder_name(config.embedder)),)),
         f"n {config.fusion.n}",
         fusion,
         config.reranker.kind,
@@ -164,7 +164,7 @@ def _stage(stage: str, place: Place, top_k: int, chunks: int | None, *, is_lost:
     Beyond the end of a list it is red and in brackets, or with `chunks`, the size of the corpus, "246 of 687"; where
     there is none, the reason stands in its place.
     """
-    label = f"{_STAGE_LABELS.get(stage, stage)} "
+    label = f"{STAGE_LABELS.get(stage, stage)} "
     lost = "reverse " if is_lost else ""
     if place.listed:
         return Content.assemble(

@@ -15,7 +15,6 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Input, Static
 
-from retrieval_lab.config import PipelineConfig
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.types import Chunk
@@ -23,8 +22,10 @@ from retrieval_lab_tui.actions import EXPLORE, bindings
 from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.columns import Column, columns
 from retrieval_lab_tui.display import marked, one_line, safe
+from retrieval_lab_tui.labs import Labs
 from retrieval_lab_tui.moved import moved
 from retrieval_lab_tui.status import asking_place, header_line, notes_line, question_place, verdict_line
+from retrieval_lab_tui.widgets.indexing_line import IndexingLine
 from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
@@ -68,8 +69,7 @@ class ExploreScreen(Screen[None]):
         self._unlabelled = 0
         self.chunk: Chunk | None = None
         """The chunk whose passage is shown."""
-        self._lab: Lab | None = None
-        self._config: PipelineConfig | None = None
+        self._labs: Labs | None = None
         self._columns: tuple[Column, ...] = ()
 
     @property
@@ -86,6 +86,7 @@ class ExploreScreen(Screen[None]):
         yield Static(Content(f"Too small: {_LEAST_WIDTH} by {_LEAST_HEIGHT} characters at least. q quits."), id="small")
         yield Static(id="header")
         yield QueryLine(id="query")
+        yield IndexingLine(id="switching")
         yield Static(id="fate")
         yield Static(id="moved")
         yield Static(id="notes")
@@ -127,12 +128,17 @@ class ExploreScreen(Screen[None]):
             self._changed_files = paths
             self._show_state()
 
-    async def opened(self, lab: Lab) -> None:
+    @property
+    def _lab(self) -> Lab | None:
+        return None if self._labs is None or self._labs.now is None else self._labs.now.lab
+
+    async def opened(self, labs: Labs) -> None:
         """The corpus is ready for questions."""
-        self._lab = lab
+        self._labs, lab = labs, labs.file.lab if labs.file is not None else None
+        if lab is None:
+            return
         await self._make_lists(columns(lab.config))
         self.answer = self._question = self._trouble = self.golden_index = self._misses = self.chunk = None
-        self._config = lab.config
         self._changed_files = ()
         self._problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
         self.query_one("#query", QueryLine).disabled = False
@@ -157,10 +163,18 @@ class ExploreScreen(Screen[None]):
         """These questions were asked before."""
         self.query_one("#query", QueryLine).remember([one_line(question) for question in questions])
 
-    def asking(self, question: Question, config: PipelineConfig) -> None:
-        """A question is on its way, with these settings."""
+    def switching(self, name: str | None) -> None:
+        """Another index is being made, of what `name` says; with None, no more."""
+        self.query_one(IndexingLine).show(name)
+        self._show_state()
+
+    def switch_progressed(self, progress: Progress) -> None:
+        """Indexing for the switch came this far."""
+        self.query_one(IndexingLine).progress(progress)
+
+    def asking(self, question: Question) -> None:
+        """A question is on its way, with the settings of the moment."""
         self._question = question
-        self._config = config
         self._trouble = None
         self._asked_at = self.clock()
         if question.index is not None:
@@ -327,7 +341,7 @@ class ExploreScreen(Screen[None]):
             if self._is_asking
             else question_place(self._lab, self._question, self._misses)
         )
-        line = header_line(self._lab, self._config, place, list(self._alerts()), self.size.width)
+        line = header_line(self._labs, place, list(self._alerts()), self.size.width)
         self.query_one("#header", Static).update(line, layout=False)
 
     def _alerts(self) -> Iterator[str]:
@@ -353,14 +367,14 @@ class ExploreScreen(Screen[None]):
         notes.display = current is not None and bool(current.trace.notes)
         if current is not None:
             notes.update(notes_line(current.trace))
-        self.query_one("#results").set_class(self._trouble is not None, "stale")
+        self.query_one("#results").set_class(self._trouble is not None or self.query_one(IndexingLine).display, "stale")
         self.query_one("#fate").set_class(self._trouble is not None, "troubled")
         self._show_tabs()
 
     def _against(self) -> Content:
         """What the answer is compared with."""
         edited = self._question is not None and self._question.edited
-        live = self._lab is not None and self._config != self._lab.config
+        live = self._labs is not None and self._labs.live
         what = " and ".join(name for name, holds in (("edited", edited), ("other settings", live)) if holds)
         return Content.assemble(" ", (f" {what} ", "reverse"), "  ")
 
