@@ -133,8 +133,10 @@ async def test_switching_back_opens_nothing_again(
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, QUESTION)
         first = vectors(app)
+        opener.gate.clear()
         await pilot.press("s", "right", "escape")
         assert isinstance(app.screen, SettingsScreen)  # escape stopped it: nothing is switched, nothing closed
+        opener.gate.set()
         await pilot.press("right")
         await switched(pilot, wait_for, "hash-256")
         second = vectors(app)
