@@ -21,11 +21,12 @@ export UV_PYTHON_DOWNLOADS := never
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python --constraints constraints.txt
 EXTRAS := models,claude,evals
 
-.PHONY: help explore test lint types bench screenshots snapshots clean
+.PHONY: help explore test live lint types bench screenshots snapshots clean
 
 help:
 	@echo "make explore      open the explorer on the bundled corpus"
 	@echo "make test         run all tests (installs every extra)"
+	@echo "make live         the tests that need the default models or a login at Claude (up to \$$0.20)"
 	@echo "make lint types   ruff, mypy --strict"
 	@echo "make bench        ratios against bare operations and peers, measured in one run"
 	@echo "make screenshots  the pictures of the README, from the real app"
@@ -35,7 +36,10 @@ explore: $(VENV)/.base
 	$(BIN)/retrieval-lab explore
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses auto -m "not live" $(PYTEST_ARGS)
+
+live: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/core/test_live_models.py tests/core/test_live_answers.py -rs
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

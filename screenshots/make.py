@@ -10,7 +10,8 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from retrieval_lab_tui import preferences
+from retrieval_lab.answering import Extractive
+from retrieval_lab_tui import cited, preferences
 from retrieval_lab_tui.app import ExplorerApp
 
 FOLDER = Path(__file__).parent
@@ -37,6 +38,7 @@ PICTURES = (
     Picture("picker", (120, 30), "q01", ("f", "f3", "f2")),
     Picture("help", (120, 40), "q01", ("question_mark",)),
     Picture("why", (160, 45), "q08", ("x",)),
+    Picture("answer", (160, 32), "q04", ("A",)),
     Picture("rescues", (160, 30), "q24", ("x", "3")),
     Picture("analysis", (160, 45), "q08", ("a", "j", "j", "j")),
     Picture("light", (160, 45), "q08", ("2", "d")),
@@ -48,6 +50,7 @@ async def main() -> None:
     preferences.read_theme = lambda: None
     preferences.write_theme = lambda _: None
     preferences.read_keymap = lambda _: ({}, ())
+    cited.usual_answerer = Extractive
     for picture in PICTURES:
         app = ExplorerApp()
         async with app.run_test(size=picture.size) as pilot:

@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from retrieval_lab import (
     cli_analysis,
+    cli_ask,
     cli_calibrate,
     cli_check,
     cli_compare,
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 app.command("search")(cli_search.search)
 app.command("trace")(cli_search.trace)
+app.command("ask")(cli_ask.ask)
 app.command("rescue")(cli_rescue.rescue)
 app.command("funnel")(cli_funnel.funnel)
 app.command("diagnose")(cli_diagnose.diagnose)

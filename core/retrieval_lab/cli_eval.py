@@ -110,6 +110,15 @@ def evaluate(
             help="Exit code 1 when a mean over all queries is lower, such as recall@10=0.70; may be repeated.",
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record", metavar="FILE", help="Keep what ran, its versions, numbers and cost in a file, to be replayed."
+        ),
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option("--replay", metavar="FILE", help="Show a recorded or kept run; needs nothing else.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the golden set and print its measures, all and by kind, each with its 95% bootstrap interval.
@@ -126,9 +135,20 @@ def evaluate(
     Example: [bold]retrieval-lab eval --name before --set reranker=none[/bold], then
     [bold]retrieval-lab eval --baseline before --fail-under recall@10=0.70[/bold]
     """
-    if force and not (save or name):
-        raise InputError("--force has no effect without --save or --name")
+    if force and not (save or name or record):
+        raise InputError("--force has no effect without --save, --name or --record")
     folder = corpus or bundled_corpus()
+    if replay is not None:
+        if any((k, dsn, save, name, record, choice != UNCHANGED)):
+            raise InputError(
+                "--replay shows a run as it was; with it go --failures, --baseline, --fail-under and --json"
+            )
+        shown = _replayed(replay, folder, baseline, fail_under or ())
+        _tell(shown, as_json=as_json, failures=failures)
+        _judge(shown)
+        return
+    if record is not None and not force:
+        _require_free(record)
     choice = choice.with_setting(f"top_k={k}") if k else choice
     gates = _gates(folder, choice, fail_under or ())
     other = _baseline(baseline, folder)
@@ -139,12 +159,18 @@ def evaluate(
             target = target or _free_target(made.name, folder)
             made = replace(made, name=target.stem)
         found = _evaluated(made, gates, other, target, force=force)
+        if record is not None:
+            _record(found, record)
         _tell(found, as_json=as_json, failures=failures)
         undefined = [
             Fault(lab.corpus / GOLDEN_FILE, None, why, query_id) for query_id, why in found.summary.undefined.items()
         ]
         if undefined:
             raise FaultyInput([*lab.index.faults, *undefined])
+    _judge(found)
+
+
+def _judge(found: _Evaluated) -> None:
     if not all(outcome.passed for outcome in found.outcomes):
         raise typer.Exit(EXIT_FAILED)
 
@@ -160,6 +186,22 @@ def _gates(folder: Path, choice: PipelineChoice, texts: Sequence[str]) -> list[G
 
     names = measure_names(choice.configured(folder).config)
     return [parse_gate(text, names) for text in texts]
+
+
+def _replayed(path: Path, folder: Path, baseline: str | None, gates: Sequence[str]) -> _Evaluated:
+    """A run that was kept, with all that is asked about it now."""
+    from retrieval_lab.evals.gates import parse_gate
+    from retrieval_lab.evals.runs import Run, measure_names
+
+    kept = Run.load(path)
+    names = measure_names(kept.config)
+    return _evaluated(kept, [parse_gate(text, names) for text in gates], _baseline(baseline, folder), None, force=False)
+
+
+def _require_free(path: Path) -> None:
+    from retrieval_lab.evals.kept import require_free
+
+    require_free(path)
 
 
 def _baseline(name: str | None, folder: Path) -> Run | None:
@@ -232,6 +274,14 @@ def _evaluated(
         saved=target if unsaved is None else None,
         unsaved=unsaved,
     )
+
+
+def _record(found: _Evaluated, path: Path) -> None:
+    from retrieval_lab.stored import write_json
+
+    # Nobody is paid for a retrieval that runs here; the key says so to whoever adds up what live runs cost.
+    write_json(path, {**found.run.to_dict(), "summary": found.summary.to_dict(), "cost_usd": 0.0})
+    typer.echo(printable(f"recorded in {path}"), err=True)
 
 
 def _tell(found: _Evaluated, *, as_json: bool, failures: bool) -> None:

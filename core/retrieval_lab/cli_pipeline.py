@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval_lab.cli_completion import complete_setting
+from retrieval_lab.errors import InputError
 from retrieval_lab.paths import bundled_corpus
 
 if TYPE_CHECKING:
-    from retrieval_lab.config_file import EffectiveConfig
+    from retrieval_lab.config_file import EffectiveConfig, Override
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="A configuration file instead of the corpus's lab.yaml.")
@@ -61,18 +62,23 @@ class PipelineChoice:
 
     def configured(self, corpus: Path | None) -> EffectiveConfig:
         """The configuration that is meant, for this corpus or the bundled one. Raises InputError."""
-        from retrieval_lab.config_file import Override, effective_config
+        from retrieval_lab.config_file import effective_config
 
-        parts = []
-        if self.embedder is not None:
-            from retrieval_lab.model_choice import embedder_setting
+        overrides: list[str | Override] = [*self._parts(), *self.overrides]
+        return effective_config(corpus or bundled_corpus(), path=self.path, overrides=overrides)
 
-            parts.append(Override("--embedder", "embedder", embedder_setting(self.embedder)))
-        if self.reranker is not None:
-            from retrieval_lab.model_choice import reranker_setting
+    def _parts(self) -> Iterator[Override]:
+        from retrieval_lab.config_file import Override
+        from retrieval_lab.model_choice import embedder_setting, reranker_setting
 
-            parts.append(Override("--reranker", "reranker", reranker_setting(self.reranker)))
-        return effective_config(corpus or bundled_corpus(), path=self.path, overrides=[*parts, *self.overrides])
+        named = (("embedder", self.embedder, embedder_setting), ("reranker", self.reranker, reranker_setting))
+        for key, text, setting in named:
+            if text is None:
+                continue
+            try:
+                yield Override(f"--{key}", key, setting(text))
+            except InputError as error:
+                raise InputError(f"--{key}: {error}") from error
 
 
 UNCHANGED = PipelineChoice()

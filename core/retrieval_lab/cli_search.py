@@ -50,6 +50,9 @@ def search(
 ) -> None:
     """Print the passages that a question finds, best first.
 
+    A cross-encoder's score is a logit; beside it stands the probability that
+    the passage is relevant, by a sigmoid.
+
     Example: [bold]retrieval-lab search "who painted the inn sign?" --k 3[/bold]
     """
     choice = choice.with_setting(f"top_k={k}") if k else choice
@@ -116,7 +119,16 @@ def trace(
 def _results(trace: Trace) -> Iterator[dict[str, Any]]:
     for row in trace.final:
         ranks = dict(zip(trace.lists, row.ranks, strict=True))
-        yield {"rank": row.rank, "score": row.score, **asdict(trace.chunks[row.chunk_id]), "ranks": ranks}
+        score = {"rank": row.rank, "score": row.score, **_probability(trace, row.score)}
+        yield {**score, **asdict(trace.chunks[row.chunk_id]), "ranks": ranks}
+
+
+def _probability(trace: Trace, score: float) -> dict[str, float]:
+    """A cross-encoder's score is a logit, and says more as a probability."""
+    from retrieval_lab.rerankers import sigmoid
+    from retrieval_lab.settings import ModelReranker
+
+    return {"probability": sigmoid(score)} if isinstance(trace.config.reranker, ModelReranker) else {}
 
 
 def _print_results(lab: Lab, trace: Trace) -> None:
@@ -124,7 +136,8 @@ def _print_results(lab: Lab, trace: Trace) -> None:
     chunks = [trace.chunks[row.chunk_id] for row in trace.final]
     matched = lab.matched_words(trace, [chunk.text for chunk in chunks])
     for row, chunk in zip(trace.final, chunks, strict=True):
-        head = Text(f"{row.rank:>3} {row.score:>8.3f}  ", no_wrap=True, overflow="ellipsis")
+        probability = "".join(f" {one:.0%}" for one in _probability(trace, row.score).values())
+        head = Text(f"{row.rank:>3} {row.score:>8.3f}{probability}  ", no_wrap=True, overflow="ellipsis")
         head.append(printable(chunk.chunk_id), "bold").append(f"  {printable(chunk.heading_path)}", "dim")
         console.print(head)
         console.print(_snippet(chunk, matched, console.width - _INDENT - 1))
@@ -162,6 +175,8 @@ def _print_trace(made: Trace, places: dict[str, dict[str, Place]]) -> None:
         typer.echo()
         standing = [(stage, *_place(place)) for stage, place in found.items()]
         print_table([(chunk_id, False), ("rank", True), ("score", True), ("", False)], standing)
+    for chunk_id, read in made.truncated.items():
+        typer.echo(printable(f"\n{chunk_id}: {'; '.join(map(str, read))}"))
     if made.unlabelled:
         typer.echo(f"\nno passage is marked: {printable(made.unlabelled)}")
     typer.echo()

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import psycopg
 
+from retrieval_lab.claude_login import LOGIN_MEND, claude_login
 from retrieval_lab.cluster import Cluster, locate
 from retrieval_lab.database import configured_dsn, peek
 from retrieval_lab.errors import EnvironmentMissing
@@ -323,16 +324,25 @@ def _version(library: str) -> str | None:
         return None
 
 
+def cached_models(folder: Path | None = None) -> dict[str, bool]:
+    """Whether each default model can be loaded from the folder (`models.model_cache_dir()`) without a network."""
+    folder = model_cache_dir() if folder is None else folder
+    return {model.name: _is_cached(model, folder) for model in MODELS}
+
+
 def _model_cache() -> Check:
     try:
         folder = model_cache_dir()
     except RuntimeError as error:  # neither $HOME nor the user database knows a home
         return Check("model cache", "optional", str(error), "set FASTEMBED_CACHE_PATH to a folder")
-    has = {model: _is_cached(model, folder) for model in MODELS}
-    models = "; ".join(f"{model.role} {model.name} {'' if has[model] else 'not '}there" for model in MODELS)
+    has = cached_models(folder)
+    models = "; ".join(f"{model.role} {model.name} {'' if has[model.name] else 'not '}there" for model in MODELS)
     if all(has.values()):
         return Check("model cache", "ok", f"{folder}: {models}")
-    mend = "they are fetched at first use; without a network, set FASTEMBED_CACHE_PATH to a folder that has them"
+    mend = (
+        "they are fetched at first use; without a network, set FASTEMBED_CACHE_PATH to a folder that has them, or "
+        "model_path in lab.yaml to the folder of another"
+    )
     return Check("model cache", "optional", f"{folder}: {models}", mend)
 
 
@@ -367,17 +377,10 @@ def _is_complete(place: Path, files: tuple[str, ...]) -> bool:
 
 
 def _claude_login() -> Check:
-    """Whether there seems to be a login. The key is not kept or shown, and the credentials file is not opened."""
-    # Not Path.expanduser, which raises for a user without a home.
-    settings = Path(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude"))  # noqa: PTH111
-    if os.environ.get("ANTHROPIC_API_KEY"):
-        return Check("claude login", "ok", "ANTHROPIC_API_KEY is set")
-    if _exists(settings / ".credentials.json"):
-        return Check("claude login", "ok", f"the login of the command claude, in {settings}")
-    if shutil.which("claude") is not None:
-        return Check("claude login", "ok", "the command claude is there; whether it is logged in, it alone knows")
-    mend = "set ANTHROPIC_API_KEY, or install the command claude and log in with it"
-    return Check("claude login", "optional", "neither ANTHROPIC_API_KEY nor the command claude", mend)
+    found = claude_login()
+    if found is not None:
+        return Check("claude login", "ok", found)
+    return Check("claude login", "optional", "neither ANTHROPIC_API_KEY nor the command claude", LOGIN_MEND)
 
 
 def _terminal() -> Check:

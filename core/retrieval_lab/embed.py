@@ -13,26 +13,23 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.extras import require
-from retrieval_lab.folder_models import FolderModel, embedding_model, load_folder
+from retrieval_lab.folder_models import FolderModel, embedding_model
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.models import (
     EXTRA,
     known_models,
-    load_model,
     model_cache_dir,
-    runs,
-    tokenizer_of,
     unknown_model,
 )
+from retrieval_lab.runtime import ModelRuntime
 from retrieval_lab.text import has_words, sendable, words
-from retrieval_lab.windows import TokenCounter
 
 Vectors = NDArray[np.float32]
 
@@ -172,8 +169,9 @@ class FastEmbedder:
         self.model = model
         self.cache_dir = model_cache_dir(cache_dir)
         self._folder = None if model_path is None else ModelFolder.at(model_path)
-        self._model: Any = None
-        self._counter: TokenCounter | None = None
+        self._runtime = ModelRuntime(
+            "fastembed", "TextEmbedding", model, self.cache_dir, lambda: self._in_folder, sample="a"
+        )
 
     @cached_property
     def name(self) -> str:
@@ -205,39 +203,20 @@ class FastEmbedder:
         """
         if not texts:
             return np.zeros((0, self.dims), dtype=np.float32)
-        if self._model is None:
-            self._model = self._load()
-        made: list[Any] = [None] * len(texts)
-        for rows in runs(texts):
-            for row, vector in zip(rows, self._model.embed([texts[row] for row in rows]), strict=True):
-                made[row] = vector
-        return np.asarray(made, dtype=np.float32)
+        vectors = self._runtime.apply(lambda made, some: made.embed(some), texts)
+        return np.asarray(vectors, dtype=np.float32)
 
     @property
     def window(self) -> int:
         """The tokens of a text that the model reads. Raises as `models.load_model` does."""
-        return self._tokens.window
+        return self._runtime.tokens.window
 
     def token_counts(self, texts: Sequence[str], query: str | None = None) -> list[int]:
         """The tokens of each text, or of its pair with the query, without truncation; raises as `window` does."""
-        return self._tokens.counts(texts, query)
-
-    @property
-    def _tokens(self) -> TokenCounter:
-        if self._counter is None:
-            made = self._model if self._model is not None else self._load(lazy=True)
-            self._counter = TokenCounter(tokenizer_of(made, "a"))
-        return self._counter
+        return self._runtime.tokens.counts(texts, query)
 
     @cached_property
     def _in_folder(self) -> FolderModel | None:
         if self._folder is None:
             return None
         return embedding_model(self._folder, None if self.model == DEFAULT_EMBEDDING_MODEL else self.model)
-
-    def _load(self, *, lazy: bool = False) -> Any:
-        if self._in_folder is not None:
-            return load_folder("fastembed", "TextEmbedding", self._in_folder, lazy=lazy)
-        # Tokens can be counted without the graph, and are no reason to fetch anything.
-        options: dict[str, Any] = {"fetch": False, "lazy_load": True} if lazy else {}
-        return load_model("fastembed", "TextEmbedding", self.model, self.cache_dir, **options)

@@ -7,7 +7,7 @@ Inconsistency Detection in Summarization" (TACL 2022).
 
 from __future__ import annotations
 
-import re
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.extras import require
+from retrieval_lab.markers import all_markers
 from retrieval_lab.model_folder import ModelFolder
-from retrieval_lab.models import EXTRA, first_line, runs
+from retrieval_lab.models import EXTRA, fetch_model, first_line, model_cache_dir, runs
 from retrieval_lab.text import sendable
 
 _ENTAILMENT = "entailment"
-_MARKER = re.compile(r"\s*[\[【]\s*\d+(?:\s*[,;–-]\s*\d+)*\s*[\]】]")
+HUB_GRAPH = "onnx/model.onnx"
+"""Where a repository of the hub has its graph, by custom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,16 @@ class EntailmentModel:
         self._column, self._classes = _entailment_column(self._folder)
         self._session: Any = None
         self._tokenizer: Any = None
+
+    @classmethod
+    def named(cls, name_or_path: str) -> EntailmentModel:
+        """The model in a folder, or of a name on the Hugging Face hub, which is fetched once where the network allows.
+
+        A path begins with /, ~ or ., or is a folder. Raises as this class and `models.fetch_model` do.
+        """
+        if name_or_path.startswith(("/", "~", ".")) or os.path.isdir(name_or_path):  # noqa: PTH112
+            return cls(name_or_path)
+        return cls(fetch_model(name_or_path, model_cache_dir(), [HUB_GRAPH]))
 
     @property
     def name(self) -> str:
@@ -116,7 +128,7 @@ def faithfulness(model: EntailmentModel, answer_sentences: Sequence[str], passag
     """
     judged = []
     for sentence in answer_sentences:
-        hypothesis = _MARKER.sub("", sentence).strip()
+        hypothesis = _without_markers(sentence)
         if not any(char.isalnum() for char in hypothesis):
             continue
         found = model.entailment(passages, hypothesis)
@@ -124,6 +136,12 @@ def faithfulness(model: EntailmentModel, answer_sentences: Sequence[str], passag
         judged.append(SentenceEntailment(sentence, best, found.index(best) + 1 if found else None))
     mean = sum(one.probability for one in judged) / len(judged) if judged else None
     return EntailmentReport(mean, tuple(judged))
+
+
+def _without_markers(sentence: str) -> str:
+    for marker in reversed(all_markers(sentence, ())[0]):
+        sentence = sentence[: marker.start].rstrip() + sentence[marker.end :]
+    return sentence.strip()
 
 
 def _entailment_column(folder: ModelFolder) -> tuple[int, int]:

@@ -40,6 +40,16 @@ class EnvironmentMissing(LabError, RuntimeError):
     exit_code = 3
 
 
+class AnswerError(LabError):
+    """No answer came, or none that is whole; the message ends with what to do."""
+
+
+class AnswererMissing(AnswerError, EnvironmentMissing):
+    """This machine cannot ask for answers: no login, no extra, no program. Exit code 3."""
+
+    exit_code = 3
+
+
 class Cancelled(LabError):
     """Work was told to stop before it was done."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 from retrieval_lab.errors import InputError
 from retrieval_lab.extras import require
 from retrieval_lab.model_folder import ModelFolder, Pooling
-from retrieval_lab.models import EXTRA, alone_and_quiet, first_line, known_models, unknown_model
+from retrieval_lab.models import EXTRA, RUN_CHARS, alone_and_quiet, first_line, known_models, unknown_model
+
+_SMALL_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,16 @@ def load_folder(module: str, kind: str, model: FolderModel, *, lazy: bool = Fals
         except Exception as error:  # the runtime and the tokenizers raise errors of many unrelated kinds
             raise _unusable(folder, error) from error
         return made
+
+
+def run_chars(folder: ModelFolder | None) -> int:
+    """How many characters, for `runs`, the model takes best in one run; None is a model of fastembed's list.
+
+    Calling a graph of less than a megabyte takes longer than the padding that larger runs bring.
+    """
+    if folder is None or (folder.path / folder.graph).stat().st_size >= _SMALL_BYTES:
+        return RUN_CHARS
+    return sys.maxsize
 
 
 def _register(factory: Any, model: FolderModel) -> None:

@@ -31,7 +31,8 @@ def _setting(
     if kind in kinds:
         read = kinds[kind]
         if not colon:
-            return {"kind": kind}
+            # Both keys, so that neither stays of a mapping that this one is laid over.
+            return {"kind": kind, **({"model": None, "model_path": None} if read is _model else {})}
         found = read(rest) if read is not None else None
         if found is not None:
             return {"kind": kind, **found}
@@ -45,7 +46,7 @@ def _dims(text: str) -> dict[str, Any] | None:
 
 
 def _model(text: str) -> dict[str, Any] | None:
-    return {"model": text} if text.strip() else None
+    return {"model": text, "model_path": None} if text.strip() else None
 
 
 def _absolute(path: str) -> str:

@@ -52,7 +52,8 @@ class ModelFolder:
 
         Raises InputError that names what is missing or broken and what to do.
         """
-        folder = Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser raises for unknown users
+        # Not Path.expanduser, which raises for unknown users.
+        folder = Path(os.path.abspath(os.path.expanduser(path)))  # noqa: PTH100, PTH111
         if not folder.is_dir():
             what = "is not a folder" if folder.exists() else "there is no such folder"
             raise InputError(f"{folder}: {what}; name the folder with a model's ONNX file and tokenizer.json")

@@ -6,7 +6,7 @@ import difflib
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from retrieval_lab.extras import require
 
 EXTRA = "models"
 
-_RUN_CHARS = 600
+RUN_CHARS = 600
 """Characters in one run of a model, padding included: on a CPU larger runs take longer for each text, not shorter."""
 _RUN_TEXTS = 64
 
@@ -27,7 +27,7 @@ _MEND = (
     "model_path"
 )
 _OFFLINE = "HF_HUB_OFFLINE"
-_HUB_SECONDS = 10
+_HUB_SECONDS = 5
 # fastembed's registry of models and the environment are the whole process's, so one model is loaded at a time.
 _loading = threading.RLock()
 
@@ -97,20 +97,19 @@ def fetch_model(
     model, naming it `name`.
     """
     hub = require("huggingface_hub", extra=EXTRA)
-    patterns = [*CONFIG_FILES, *files]
+    wanted = {"revision": revision, "allow_patterns": [*CONFIG_FILES, *files], "cache_dir": str(cache_dir)}
+    with suppress(Exception):  # not in the cache: an error of the hub's or of the disk
+        found = Path(hub.snapshot_download(repository, local_files_only=True, **wanted))
+        if all((found / file).is_file() for file in files):
+            return found
     try:
-        found = hub.snapshot_download(
-            repository,
-            revision=revision,
-            allow_patterns=patterns,
-            cache_dir=str(cache_dir),
-            etag_timeout=_HUB_SECONDS,
-        )
+        # A hub that does not answer: snapshot_download itself would wait for it without end.
+        hub.model_info(repository, revision=revision, timeout=_HUB_SECONDS)
+        return Path(hub.snapshot_download(repository, **wanted))
     except Exception as error:  # errors of the hub, of its HTTP library and of the disk
         raise EnvironmentMissing(
             f"model {name or repository} is not in {cache_dir} and cannot be fetched ({first_line(error)}): {_MEND}"
         ) from error
-    return Path(found)
 
 
 def tokenizer_of(made: Any, sample: Any) -> Any:
@@ -120,20 +119,21 @@ def tokenizer_of(made: Any, sample: Any) -> Any:
     return made.model.tokenizer
 
 
-def runs(texts: Sequence[str]) -> list[list[int]]:
+def runs(texts: Sequence[str], chars: int = RUN_CHARS) -> list[list[int]]:
     """The rows of the texts, parted into runs of a model: a long text alone, short ones of like length together.
 
-    They are in the order given where one run holds all. A run has at most 64 texts, the size of fastembed's own.
+    They are in the order given where one run holds all. A run has at most `chars` characters, padding included, or a
+    single text, and at most 64 texts, the size of fastembed's own.
     """
     rows = range(len(texts))
-    if len(texts) <= _RUN_TEXTS and len(texts) * max(map(len, texts), default=0) <= _RUN_CHARS:
+    if len(texts) <= _RUN_TEXTS and len(texts) * max(map(len, texts), default=0) <= chars:
         return [list(rows)]
     parted: list[list[int]] = []
     room = 0
     for row in sorted(rows, key=lambda row: -len(texts[row])):
         if not room:
             parted.append([])
-            room = min(_RUN_TEXTS, max(1, _RUN_CHARS // max(1, len(texts[row]))))
+            room = min(_RUN_TEXTS, max(1, chars // max(1, len(texts[row]))))
         parted[-1].append(row)
         room -= 1
     return parted

@@ -7,20 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.folder_models import FolderModel, load_folder
+from retrieval_lab.folder_models import FolderModel
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.models import (
-    load_model,
     model_cache_dir,
-    runs,
-    tokenizer_of,
 )
+from retrieval_lab.runtime import ModelRuntime
 from retrieval_lab.text import sendable, words
 from retrieval_lab.types import Chunk, Ranked
-from retrieval_lab.windows import TokenCounter
 
 DEFAULT_RERANKING_MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
 
@@ -148,9 +145,16 @@ class CrossEncoderReranker:
         """
         self.model = model
         self.cache_dir = model_cache_dir(cache_dir)
-        self._folder = None if model_path is None else _one_score(ModelFolder.at(model_path))
-        self._model: Any = None
-        self._counter: TokenCounter | None = None
+        folder = None if model_path is None else _one_score(ModelFolder.at(model_path))
+        in_folder = None if folder is None else FolderModel(folder, folder.label)
+        self._runtime = ModelRuntime(
+            "fastembed.rerank.cross_encoder",
+            "TextCrossEncoder",
+            model,
+            self.cache_dir,
+            lambda: in_folder,
+            sample=("a", "a"),
+        )
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks by the model's score (a logit), ties in the order given.
@@ -159,38 +163,18 @@ class CrossEncoderReranker:
         """
         if not chunks:
             return []
-        if self._model is None:
-            self._model = self._load()
-        texts, query = [chunk.text for chunk in chunks], sendable(query)[0]
-        scores = [0.0] * len(texts)
-        for rows in runs(texts):
-            for row, score in zip(rows, self._model.rerank(query, [texts[row] for row in rows]), strict=True):
-                scores[row] = float(score)
-        return _ranked(chunks, scores, top_k)
+        asked = sendable(query)[0]
+        scores = self._runtime.apply(lambda made, some: made.rerank(asked, some), [chunk.text for chunk in chunks])
+        return _ranked(chunks, [float(score) for score in scores], top_k)
 
     @property
     def window(self) -> int:
         """The tokens that the model reads of query and passage together. Raises as `models.load_model` does."""
-        return self._tokens.window
+        return self._runtime.tokens.window
 
     def token_counts(self, texts: Sequence[str], query: str | None = None) -> list[int]:
         """The tokens of each text, or of its pair with the query, without truncation; raises as `window` does."""
-        return self._tokens.counts(texts, query)
-
-    @property
-    def _tokens(self) -> TokenCounter:
-        if self._counter is None:
-            made = self._model if self._model is not None else self._load(lazy=True)
-            self._counter = TokenCounter(tokenizer_of(made, ("a", "a")))
-        return self._counter
-
-    def _load(self, *, lazy: bool = False) -> Any:
-        where = ("fastembed.rerank.cross_encoder", "TextCrossEncoder")
-        if self._folder is not None:
-            return load_folder(*where, FolderModel(self._folder, self._folder.label), lazy=lazy)
-        # Tokens can be counted without the graph, and are no reason to fetch anything.
-        options: dict[str, Any] = {"fetch": False, "lazy_load": True} if lazy else {}
-        return load_model(*where, self.model, self.cache_dir, **options)
+        return self._runtime.tokens.counts(texts, query)
 
 
 def _one_score(folder: ModelFolder) -> ModelFolder:

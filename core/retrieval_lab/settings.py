@@ -170,6 +170,10 @@ class ModelReranker:
     def build(self) -> Reranker | None:
         return CrossEncoderReranker(self.model or DEFAULT_RERANKING_MODEL, model_path=self.model_path)
 
+    def label(self) -> str:
+        """The model, of a folder its name with a hash of its content. Raises InputError when a file is missing."""
+        return self.model or ModelFolder.at(self.model_path or "").label
+
 
 ChunkerSettings = MarkdownChunker
 EmbedderSettings = HashEmbedding | ModelEmbedding

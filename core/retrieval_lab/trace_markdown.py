@@ -33,6 +33,10 @@ def _lines(trace: Trace) -> Iterator[str]:
         yield f"- {_inline(note)}"
     if trace.notes:
         yield ""
+    for chunk_id, found in trace.truncated.items():
+        yield f"- {_inline(chunk_id)}: {'; '.join(map(str, found))}"
+    if trace.truncated:
+        yield ""
     for chunk_id in trace.relevant:
         yield from _standing(chunk_id, trace.ranks_of(chunk_id))
     lists: dict[str, Sequence[Hit | Ranked]] = {**trace.lists, "fused": trace.pool, "final": trace.final}

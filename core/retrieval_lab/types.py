@@ -205,3 +205,38 @@ class Metrics:
     n: int = 0
     pool: Mapping[str, float] = field(default_factory=dict)
     undefined: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What is put to a model, or that nothing is.
+
+    `citations` are the chunk_ids of the sources in the order of their numbers, which count from 1. A refused draft has
+    neither prompt nor citations: too little supports an answer.
+    """
+
+    prompt: str
+    citations: tuple[str, ...]
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Faithfulness:
+    """How an answer cites its sources, which says nothing about whether they bear it out.
+
+    `cited` are the valid source numbers used, ascending; `uncited_claims` the sentences without any, as they stand in
+    the answer; `refused` says that the answer is, or holds, the refusal.
+    """
+
+    cited: tuple[int, ...]
+    uncited_claims: tuple[str, ...]
+    refused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer, how it cites, and what it cost in US dollars."""
+
+    text: str
+    faithfulness: Faithfulness
+    cost_usd: float

@@ -11,7 +11,17 @@ from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.types import Document
-from tests.benchmarks import chunking, embedding, explaining, exploring, indexing, searching, statistics, tracing
+from tests.benchmarks import (
+    chunking,
+    embedding,
+    explaining,
+    exploring,
+    indexing,
+    models,
+    searching,
+    statistics,
+    tracing,
+)
 from tests.benchmarks.timing import Ratio
 
 
@@ -28,6 +38,7 @@ def main() -> int:
 def _ratios(documents: list[Document], texts: list[str]) -> Iterator[Ratio]:
     yield from chunking.ratios(documents)
     yield from embedding.ratios(texts)
+    yield from models.ratios(texts)
     yield from statistics.ratios()
     embedder = HashEmbedder()
     with Database.open() as database, database.connect() as conn:

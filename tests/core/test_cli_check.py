@@ -13,6 +13,7 @@ import pytest
 
 from retrieval_lab import cli
 from retrieval_lab.evals.findings import Kind
+from tests.core import tiny_models
 
 FILLER = "Twenty plain words keep this document from being called short, so that each test sees only what it is about."
 GOOD = "- {query_id: q1, query: what does it bake, kind: k, doc_id: bread, anchor: bakes the loaf}\n"
@@ -190,3 +191,29 @@ def test_help_has_an_example(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
     assert "retrieval-lab check fixtures/corpus" in out
+
+
+def test_trap_9_chunks_beyond_a_models_window_are_warnings(corpus: Path, capsys: Capture) -> None:
+    tiny_models.embedding_folder(corpus / "embedder")
+    tiny_models.cross_encoder_folder(corpus / "reranker", window=512)
+    settings = ["embedder.kind=fastembed", f"embedder.model_path={corpus / 'embedder'}"]
+    settings += ["reranker.kind=cross-encoder", f"reranker.model_path={corpus / 'reranker'}"]
+    options = [part for one in settings for part in ("--set", one)]
+    assert document(capsys, corpus, *options)[1]["warnings"] == 0
+    with (corpus / "docs" / "bread.md").open("a", encoding="utf-8") as file:
+        file.write(f"\n## Long\n\n{'red ' * 40}\n")
+    code, found = document(capsys, corpus, *options)
+    (finding,) = found["findings"]
+    assert (code, finding["kind"], finding["chunk_ids"], finding["line"]) == (0, "chunk-truncated", ["bread#001"], 5)
+    # 40 words, the heading's marks and its word, and two special tokens.
+    assert "the embedder reads 32 of its 44 tokens" in finding["message"]
+
+
+def test_tokens_that_nobody_can_count_are_a_warning(
+    corpus: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(corpus / "no models"))
+    code, found = document(capsys, corpus, "--set", "embedder.kind=fastembed")
+    (finding,) = found["findings"]
+    assert (code, finding["kind"], finding["file"]) == (0, "tokens-not-counted", None)
+    assert "BAAI/bge-small-en-v1.5" in finding["message"]

@@ -233,7 +233,7 @@ def test_a_run_that_cannot_be_kept_is_shown_all_the_same(corpus: Path, capsys: C
 
 def test_force_alone_is_refused(corpus: Path, capsys: Capture) -> None:
     code, out, err = evaluate(capsys, corpus, "--force")
-    assert (code, out, err) == (2, "", "error: --force has no effect without --save or --name\n")
+    assert (code, out, err) == (2, "", "error: --force has no effect without --save, --name or --record\n")
 
 
 # --- baselines and gates -------------------------------------------------------------------------------------------

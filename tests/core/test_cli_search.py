@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from retrieval_lab.database import Database
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.parse_view import ParseView
 from retrieval_lab.trace import Trace
+from tests.core.tiny_models import cross_encoder_folder
 
 Capture = pytest.CaptureFixture[str]
 
@@ -252,3 +254,22 @@ def test_nothing_is_cut_in_a_pipe_and_a_terminal_of_no_width_is_none(
         monkeypatch.setenv("COLUMNS", columns)
         assert stdout().width == width
     capsys.readouterr()
+
+
+# --- models --------------------------------------------------------------------------------------------------------
+
+
+def test_a_cross_encoders_logit_stands_beside_its_probability(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
+    folder = cross_encoder_folder(tmp_path / "model")
+    arguments = ["search", "boil leeks", "--corpus", str(corpus), "--k", "1", "--reranker", str(folder)]
+    assert cli.main([*arguments, "--json"]) == 0
+    (found,) = document(capsys)["results"]
+    assert found["probability"] == pytest.approx(1 / (1 + math.exp(-found["score"])))
+    assert cli.main(arguments) == 0
+    head = capsys.readouterr().out.splitlines()[0].split()
+    assert head[:3] == ["1", f"{found['score']:.3f}", f"{found['probability']:.0%}"]
+    assert (
+        cli.main(["trace", "boil leeks", "--corpus", str(corpus), "--chunk", "soup#000", "--reranker", str(folder)])
+        == 0
+    )
+    assert f"score {found['score']:.4f}, probability {found['probability']:.3f}" in capsys.readouterr().out

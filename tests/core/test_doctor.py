@@ -21,6 +21,7 @@ import psycopg
 import pytest
 
 from retrieval_lab import cli, cli_doctor, doctor, server_admin
+from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.cluster import locate
 from retrieval_lab.database import Database
 from retrieval_lab.doctor import Check, examine, model_is_here
@@ -39,7 +40,7 @@ Patch = pytest.MonkeyPatch
 @pytest.fixture(autouse=True)
 def home(monkeypatch: Patch, tmp_path: Path) -> Path:
     """A home and an environment with nothing in them, whatever the machine that runs the tests has."""
-    for name in ("ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR", "FASTEMBED_CACHE_PATH", "NO_COLOR", "COLORTERM"):
+    for name in (*KEY_VARIABLES, "CLAUDE_CONFIG_DIR", "FASTEMBED_CACHE_PATH", "NO_COLOR", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
     place = tmp_path / "home"
     place.mkdir()
@@ -360,11 +361,11 @@ def test_a_download_that_was_cut_short_is_no_model(monkeypatch: Patch, tmp_path:
     assert found.count("not there") == 2
 
 
-@pytest.mark.parametrize("way", ["key", "file", "folder", "command"])
+@pytest.mark.parametrize("way", [*KEY_VARIABLES, "file", "folder", "command"])
 def test_the_login_of_claude(home: Path, monkeypatch: Patch, tmp_path: Path, way: str) -> None:
     assert find("claude login").state == "optional"
-    if way == "key":
-        monkeypatch.setenv("ANTHROPIC_API_KEY", "geheim")
+    if way in KEY_VARIABLES:
+        monkeypatch.setenv(way, "geheim")
     elif way == "command":
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "claude").touch(mode=0o755)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from retrieval_lab import cli_metrics
+from retrieval_lab import cli, cli_metrics
 from retrieval_lab.chunker import chunk, load_documents
 from retrieval_lab.golden import load_golden
 
@@ -38,6 +38,14 @@ def test_the_numbers_are_those_the_command_prints(
     assert printed.keys() == expected.keys() == {"all", "conceptual", "factual", "lexical"}
     for label, numbers in expected.items():
         assert printed[label] == pytest.approx(numbers, abs=TOLERANCE), label
+
+
+def test_the_answer_is_the_one_the_command_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = re.findall(r"```console\n\$ retrieval-lab (ask [^\n]*)\n(.*?)```", README, re.DOTALL)
+    assert shown
+    for command, said in shown:
+        assert cli.main([*shlex.split(command), "--answerer", "extractive"]) == 0
+        assert capsys.readouterr().out.startswith(said)
 
 
 def test_all_three_systems_are_shown() -> None:

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from retrieval_lab import pipeline
+from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.database import Database
 from retrieval_lab.lab import Lab
 from retrieval_lab.types import GoldenQuery
@@ -26,6 +27,9 @@ def _steady_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Da
     for variable in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL_COLOR_SYSTEM", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path / "models"))  # the screen says which models are there
+    for variable in KEY_VARIABLES:  # nobody is logged in
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nobody"))
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
     monkeypatch.setattr(pipeline, "perf_counter", lambda: 0.0)  # the lists' titles show times
     monkeypatch.setattr(preferences, "data_dir", lambda: tmp_path)  # the server's folder is that of all tests

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,3 +85,28 @@ def slowly_indexed(seconds: float) -> Opener:
         return Lab.open(*args, progress=slow, **kwargs)
 
     return open_slowly
+
+
+def streamed(text: str, gate: threading.Event | None = None, cost: float = 0.0123) -> Callable[..., AsyncIterator[Any]]:
+    """Stands in for the SDK's query: the text word by word in its own messages; once the gate is open, the end."""
+    from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, TextBlock
+
+    async def query(**_: Any) -> AsyncIterator[Any]:
+        for word in text.split(" "):
+            delta = {"type": "text_delta", "text": f"{word} "}
+            yield StreamEvent(uuid="u", session_id="s", event={"type": "content_block_delta", "delta": delta})
+        while gate is not None and not gate.is_set():
+            await asyncio.sleep(0.01)
+        yield AssistantMessage(content=[TextBlock(text=text)], model="m")
+        yield ResultMessage(
+            subtype="success",
+            duration_ms=1,
+            duration_api_ms=1,
+            is_error=False,
+            num_turns=1,
+            session_id="s",
+            total_cost_usd=cost,
+            result=text,
+        )
+
+    return query

@@ -5,6 +5,7 @@ Accept a deliberate change with `make snapshots`, after looking at the pictures.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,17 +15,19 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from retrieval_lab import metrics
+from retrieval_lab.answering import Claude
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.settings import HashEmbedding
 from retrieval_lab.trace import Trace
+from retrieval_lab_tui import cited
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.compare import CompareScreen
 from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.screens.sides import SideChooser
 from retrieval_lab_tui.widgets.opening import Opening
-from tests.tui.fakes import FixedClock, gated, never_open
+from tests.tui.fakes import FixedClock, gated, never_open, streamed
 
 SIZES = pytest.mark.parametrize(
     "size", [(80, 24), (120, 40), (160, 45), (240, 70)], ids=["80x24", "120x40", "160x45", "240x70"]
@@ -137,6 +140,72 @@ async def settings(pilot: Pilot[Any]) -> None:
 def test_why(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """The stage that lost the passage in red above; its way stage by stage, BM25 term by term, what stands above it."""
     assert snap_compare(app, terminal_size=size, run_before=keys("x", golden=7))
+
+
+@TWO_SIZES
+def test_answer(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Who answered on which support; the sentence with its link; the sources with their bars, the cited one below."""
+    assert snap_compare(app, terminal_size=size, run_before=answer(golden=3))
+
+
+@TWO_SIZES
+def test_refused(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """REFUSED on a yellow ground, nobody was asked, and every source's bar ends before the floor."""
+
+    async def run(pilot: Pilot[Any]) -> None:
+        question = "How do I grow basil on a balcony?"
+        await keys("slash", *("space" if char == " " else char for char in question), "enter")(pilot)
+        await until(pilot, lambda: app.explore.answer is not None and app.explore.answer.question.query == question)
+        await answer()(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+@TWO_SIZES
+def test_answering(
+    app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half an answer of Claude's under a spinner with its seconds, and how to stop it."""
+    clock, gate = FixedClock(), threading.Event()
+    app.explore.clock = clock
+    monkeypatch.setattr(cited, "usual_answerer", lambda: Claude(query_fn=streamed(HALF, gate)))
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await keys("A", golden=3)(pilot)
+        await until(pilot, lambda: "nine days" in str(app.screen.query_one("#text", Static).visual))
+        clock.now += 2.4
+        await until(pilot, lambda: "2.4 s" in str(app.screen.query_one("#state", Static).visual))
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+    gate.set()
+
+
+@TWO_SIZES
+def test_answer_with_doubts(
+    app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a light ground: one sentence of three begins with a mark, and the number without a source is named."""
+    monkeypatch.setattr(cited, "usual_answerer", lambda: Claude(query_fn=streamed(WHOLE)))
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await answer("d", golden=3)(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=run)
+
+
+HALF = "Rerunning the pipeline from the scans takes Dunmorrow nine days [3]. Disk is cheap "
+WHOLE = "Rerunning from the scans takes nine days [3]. Disk is cheap beside OCR. See also the others [1][2][9]."
+
+
+def answer(*before: str, golden: int = 0) -> Callable[[Pilot[Any]], Any]:
+    """Steps to a golden query, presses the keys, and has it answered."""
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await keys(*before, "A", golden=golden)(pilot)
+        state = pilot.app.screen.query_one("#state", Static)
+        await until(pilot, lambda: "cited" in str(state.visual) or "nobody" in str(state.visual))
+
+    return run
 
 
 @TWO_SIZES

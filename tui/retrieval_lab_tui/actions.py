@@ -48,6 +48,7 @@ EXPLORE = (
     Action("previous_miss", "M", "Previous miss", "Previous miss", "app.step_miss(-1)"),
     Action("explain", "x", "Why", "Why the wanted passage was lost, what rescues it", "app.explain", footer=True),
     Action("analysis", "a", "Analysis", "All misses: where each was lost, judgments", "app.analysis", footer=True),
+    Action("answer", "A", "Answer", "Answer the question, with citations", "app.answer"),
     Action("find", "f", "Find", "Find a golden query by words, kind or miss", "app.pick"),
     *(
         Action(f"list_{place}", str(place), f"List {place}", f"Go to the {nth} list", f"show_list({place - 1})")
@@ -156,6 +157,22 @@ EXPLAIN = (
     Action("reindex", "i", "Index too", "Try other ways of indexing, too", "reindex", footer=True),
 )
 
+CITED = (
+    Action("leave_answer", "escape,A,q", "Back", "Stop who speaks; else close the answer", "leave", footer=True),
+    Action("source_up", "up,k", "Up", "The source above", "move(-1)"),
+    Action("source_down", "down,j", "Down", "The source below", "move(1)"),
+    *(
+        Action(f"source_{number}", str(number), f"Source {number}", f"Go to source {number}", f"source({number})")
+        for number in range(1, 10)
+    ),
+    Action("source_page_up", "pageup,ctrl+u", "Page up", "The passage one page up", "scroll(-1)"),
+    Action("source_page_down", "pagedown,ctrl+d,space", "Page down", "The passage one page down", "scroll(1)"),
+    Action("read_source", "enter", "Read", "Read the passage beside the lists", "read", footer=True),
+    Action("other_answerer", "c", "Claude or extractive", "Let the other one answer", "other", footer=True),
+    Action("answer_again", "r", "Again", "Answer again", "again", footer=True),
+    Action("copy_answer", "y", "Copy", "Copy the answer", "copy", footer=True),
+)
+
 _JUDGED = ("first", "second", "third", "fourth", "fifth")
 
 ANALYSIS = (
@@ -216,6 +233,7 @@ GROUPS = {
     "In the settings": SETTINGS,
     "In a comparison": COMPARE,
     "In an explanation": EXPLAIN,
+    "At an answer": CITED,
     "In the analysis": ANALYSIS,
     "Writing a paragraph": PARAGRAPH,
     "Among the measures": MEASURES,

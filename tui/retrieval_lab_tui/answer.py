@@ -106,12 +106,13 @@ class Answer:
         return self.marks.get(chunk.chunk_id) or _marks(chunk, self.matched, self.trace)
 
     def ranks(self, chunk_id: str) -> Content:
-        """The chunk's rank in every list, in one line."""
+        """The chunk's rank in every list, in one line, and which model does not read it to its end."""
         found = {
             stage: next((row.rank for row in rows if row.chunk_id == chunk_id), None)
             for stage, rows in self.lists.items()
         }
-        return Content(" · ".join(f"{stage} {_rank(rank)}" for stage, rank in found.items()))
+        cut = [str(one) for one in self.trace.truncated.get(chunk_id, ())]
+        return Content(" · ".join([*(f"{stage} {_rank(rank)}" for stage, rank in found.items()), *cut]))
 
     def seconds(self, stage: str) -> float:
         """How long the list took: a retriever's search, fusion, or all after it for the final list."""

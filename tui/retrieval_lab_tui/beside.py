@@ -12,8 +12,8 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import Cancelled as WasCancelled
 from retrieval_lab_tui.answer import Answer, Question, ask
 from retrieval_lab_tui.asking import known
+from retrieval_lab_tui.citing import Citing
 from retrieval_lab_tui.comparing import sides
-from retrieval_lab_tui.diagnosing import Diagnosing
 from retrieval_lab_tui.embedders import embedders
 from retrieval_lab_tui.jobs import Cancelled
 from retrieval_lab_tui.labs import Served
@@ -25,7 +25,7 @@ from retrieval_lab_tui.status import question_place
 from retrieval_lab_tui.switching import IndexingProgressed, index_name
 
 
-class Beside(Diagnosing):
+class Beside(Citing):
     """An app that asks the question on its screen of a second pipeline, too, while a comparison is open."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

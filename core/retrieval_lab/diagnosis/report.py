@@ -10,7 +10,8 @@ from retrieval_lab.diagnosis.journey import Fused, Journey, OnList, OnTextList, 
 from retrieval_lab.diagnosis.nearby import Nearby
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, Token
 from retrieval_lab.mmr import Pick
-from retrieval_lab.rerankers import TermScore
+from retrieval_lab.rerankers import TermScore, sigmoid
+from retrieval_lab.settings import ModelReranker
 from retrieval_lab.similar import THRESHOLD
 from retrieval_lab.text import printable
 
@@ -122,10 +123,15 @@ def _fused(fused: Fused | None) -> Iterator[str]:
     yield _stage("fused", fused.rank, f"score {fused.score:.5f} = {parts}{beyond}")
 
 
+def _probability(reranked: Reranked) -> str:
+    """What the logit of a cross-encoder means."""
+    return f", probability {sigmoid(reranked.score):.3f}" if reranked.kind == ModelReranker.kind else ""
+
+
 def _reranked(reranked: Reranked | None) -> Iterator[str]:
     if reranked is None:
         return
-    yield _stage("reranked", reranked.rank, f"{reranked.kind}: score {reranked.score:.4f}")
+    yield _stage("reranked", reranked.rank, f"{reranked.kind}: score {reranked.score:.4f}{_probability(reranked)}")
     if reranked.terms:
         yield _detail(f"length factor {reranked.terms[0].length_factor:.3f}")
         yield from map(_detail, _table([_TERM_TITLES, *map(_term, reranked.terms)], "<>>>>"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -21,7 +22,7 @@ from retrieval_lab.evals.kept import other_runs, require_free
 from retrieval_lab.evals.measures import AT_CUT
 from retrieval_lab.evals.resampling import DRAWS, RESAMPLES, SEED
 from retrieval_lab.retrievers.vector import VectorSearch
-from retrieval_lab.settings import ModelReranker, RerankerSettings
+from retrieval_lab.settings import ModelEmbedding, ModelReranker, RerankerSettings
 from retrieval_lab.stored import Stored, as_number, as_rank, as_text, read_json, shown, write_json
 from retrieval_lab.types import Document, GoldenQuery, Hit
 
@@ -56,7 +57,8 @@ class Fingerprint:
     """What else the numbers depend on.
 
     `embedder` and `reranker` name the models, `scans` has the scan of each vector list by the list's name, `versions`
-    those of the lab, Python, numpy, the PostgreSQL server and pgvector. The rest is how intervals and p are drawn.
+    those of the lab, Python, numpy, the PostgreSQL server, pgvector and what runs models. The rest is how intervals and
+    p are drawn.
     """
 
     embedder: str
@@ -280,14 +282,27 @@ def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecor
     )
 
 
-def versions(lab: Lab) -> dict[str, str]:
-    """The versions of the lab, Python, numpy, the PostgreSQL server and pgvector."""
+def versions(lab: Lab, config: PipelineConfig | None = None) -> dict[str, str]:
+    """The versions of the lab, Python, numpy, the PostgreSQL server and pgvector.
+
+    Also those of what runs models, where the configuration, by default the lab's, has one.
+    """
     try:
         version = metadata.version("retrieval-lab")
     except metadata.PackageNotFoundError:
         version = "not installed"
     ours = {"retrieval-lab": version, "python": platform.python_version(), "numpy": np.__version__}
-    return {**ours, **lab.server_versions()}
+    return {**ours, **lab.server_versions(), **_of_models(config or lab.config)}
+
+
+def _of_models(config: PipelineConfig) -> dict[str, str]:
+    if not isinstance(config.embedder, ModelEmbedding) and not isinstance(config.reranker, ModelReranker):
+        return {}
+    found = {}
+    for package in ("fastembed", "onnxruntime"):
+        with suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
 
 
 def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
@@ -295,12 +310,12 @@ def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
         embedder=lab.embedder.name,
         reranker=_name(config.reranker),
         scans={one.name: one.scan for one in config.retrievers if isinstance(one, VectorSearch)},
-        versions=versions(lab),
+        versions=versions(lab, config),
     )
 
 
 def _name(reranker: RerankerSettings) -> str:
-    return f"{reranker.kind} {reranker.model}" if isinstance(reranker, ModelReranker) else reranker.kind
+    return f"{reranker.kind} {reranker.label()}" if isinstance(reranker, ModelReranker) else reranker.kind
 
 
 # --- reading one ---------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class ExploreScreen(Screen[None]):
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
-        self._clock = clock
+        self.clock = clock
         self._asked_at = 0.0
         self.active = "final"
         self.answer: Answer | None = None
@@ -176,7 +176,7 @@ class ExploreScreen(Screen[None]):
         """A question is on its way, with the settings of the moment."""
         self._question = question
         self._trouble = None
-        self._asked_at = self._clock()
+        self._asked_at = self.clock()
         if question.index is not None:
             self.golden_index = question.index
         self.write(question)
@@ -337,7 +337,7 @@ class ExploreScreen(Screen[None]):
 
     def _show_header(self) -> None:
         place = (
-            asking_place(self._clock() - self._asked_at)
+            asking_place(self.clock() - self._asked_at)
             if self._is_asking
             else question_place(self._lab, self._question, self._misses)
         )

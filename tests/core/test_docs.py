@@ -1,0 +1,54 @@
+"""docs/configuration.md names every setting of every kind, with its default."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from retrieval_lab.config import PipelineConfig, dotted
+from retrieval_lab.config_values import PARTS
+from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL
+from retrieval_lab.rerankers import DEFAULT_RERANKING_MODEL
+from retrieval_lab.support import LEAST_MASS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
+ROW = re.compile(r"^\| `([^`]+)` \| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def documented() -> dict[str, str]:
+    return {key: default.strip() for key, default in ROW.findall(PAGE.read_text(encoding="utf-8"))}
+
+
+def settings() -> dict[str, object]:
+    """The dotted key of every setting of every kind, with its default."""
+    found = dotted(PipelineConfig().to_dict())
+    for part, (kinds, _) in PARTS.items():
+        for kind in kinds.values():
+            data = {"kind": kind.kind, **{name: getattr(kind(), name) for name in kind.__slots__}}
+            found |= {key: value for key, value in dotted(data, f"{part}.").items() if key not in found}
+    return {
+        key.replace("retrievers.vector.", "retrievers.NAME.").replace("retrievers.text.", "retrievers.NAME."): value
+        for key, value in found.items()
+    }
+
+
+def test_every_setting_is_documented_and_no_other(documented: dict[str, str]) -> None:
+    assert documented.keys() == settings().keys()
+
+
+def test_every_default_is_the_one_in_the_page(documented: dict[str, str]) -> None:
+    stated = {key: yaml.safe_load(default.strip("`")) for key, default in documented.items()}
+    expected = settings() | {
+        "retrievers.NAME.kind": "the name",
+        "embedder.model": DEFAULT_EMBEDDING_MODEL,
+        "reranker.model": DEFAULT_RERANKING_MODEL,
+    }
+    assert stated == expected
+
+
+def test_the_page_has_the_constant_of_support() -> None:
+    assert f"one of {LEAST_MASS:g} terms" in PAGE.read_text(encoding="utf-8")
