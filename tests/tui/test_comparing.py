@@ -25,6 +25,7 @@ from retrieval_lab_tui.screens.sides import SideChooser
 from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.ranked_list import RankedList
 from tests.tui.driving import NARROW, WIDE, Answered, WaitFor, write
+from tests.tui.fakes import gated
 
 MISS = "How many milliseconds does reranking 40 pairs take?"
 NO_RERANKER = PipelineConfig(reranker=NoReranker(), mmr_lambda=None)
@@ -214,6 +215,23 @@ async def test_a_question_of_ones_own_is_compared_and_a_passage_explained_for_it
         assert app.screen.journey.chunk_id == "soup#000"
         await pilot.press("escape")
         assert isinstance(app.screen, CompareScreen)
+    app.close_lab()
+
+
+async def test_a_question_that_was_stopped_is_asked_again_for_both_sides(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    gates: dict[str, threading.Event] = {}
+    app = ExplorerApp(small_corpus, open_lab=gated(gates, closed={"leeks"}))
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        await write(pilot, "leeks")
+        await wait_for(pilot, lambda: "leeks" in gates)
+        await pilot.press("escape")
+        gates["leeks"].set()
+        await compare_with(pilot, wait_for, *"none")
+        await wait_for(pilot, lambda: "in both" in text(app, "#title"))
+        assert text(app, "#question") == "leeks"
     app.close_lab()
 
 

@@ -54,11 +54,16 @@ class Beside(Citing):
             await screen.dismiss()
         self.measuring_other.forget()
         await self.push_screen(CompareScreen(now.config, other))
-        answer = self.explore.answer
-        if self._question is not None:
-            self._ask_other(self._question)
-            if answer is not None and answer.question == self._question and self.serving(answer) == now:
-                self._tell("left", answer)
+        answer, question = self.explore.answer, self._question
+        if question is None:
+            return
+        if answer is not None and answer.question == question and answer.trace.config == now.config:
+            self._ask_other(question)
+            self._tell("left", answer)
+        elif self._jobs.running("ask"):
+            self._ask_other(question)
+        else:  # it was stopped, or failed
+            self._ask(question)
 
     def _compare_screens(self) -> list[CompareScreen]:
         """The open one, if there is one; while the app ends there may be no screen at all."""
@@ -87,9 +92,7 @@ class Beside(Citing):
             place = question_place(self._lab, question, self.measuring.misses)
             screen.asking(question, place)
             is_open = self.labs.serving(screen.other) is not None
-            screen.indexing(
-                None if is_open or self.labs.now is None else index_name(screen.other, self.labs.now.config)
-            )
+            screen.indexing(None if is_open else index_name(screen.other, screen.config))
             work = partial(self._answer_of_other, screen.other, question)
             self._jobs.start("other", work, self._other_answered, partial(self._other_failed, question))
 
