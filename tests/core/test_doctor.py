@@ -24,7 +24,7 @@ from retrieval_lab import cli, cli_doctor, doctor, server_admin
 from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.cluster import locate
 from retrieval_lab.database import Database
-from retrieval_lab.doctor import Check, examine
+from retrieval_lab.doctor import Check, examine, model_is_here
 from retrieval_lab.embed import FastEmbedder
 from retrieval_lab.rerank import CrossEncoderReranker
 
@@ -342,6 +342,14 @@ def test_the_model_cache(home: Path) -> None:
     )
     store(cache, "Xenova--ms-marco-MiniLM-L-6-v2", "onnx/model.onnx", "tokenizer.json")
     assert (find("model cache").state, find("model cache").mend) == ("ok", None)
+
+
+def test_whether_a_default_model_is_here(home: Path) -> None:
+    assert model_is_here("BAAI/bge-small-en-v1.5") is False
+    store(home / ".cache" / "fastembed", "Qdrant--bge-small-en-v1.5-onnx-Q", "model_optimized.onnx", "tokenizer.json")
+    assert model_is_here("BAAI/bge-small-en-v1.5") is True
+    assert model_is_here("Xenova/ms-marco-MiniLM-L-6-v2") is False
+    assert model_is_here("somebody/else") is None
 
 
 def test_a_download_that_was_cut_short_is_no_model(monkeypatch: Patch, tmp_path: Path) -> None:

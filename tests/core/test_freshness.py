@@ -539,6 +539,19 @@ def test_a_saved_configuration_is_the_labs_own_and_no_change_of_files(corpus: Pa
         assert lab.changed_files() == (path,)
 
 
+def test_a_lab_can_be_told_that_another_one_wrote_the_configuration(corpus: Path) -> None:
+    with Lab.open(corpus, CONFIG) as lab, Lab.open(corpus, replace(CONFIG, embedder=HashEmbedding(dims=32))) as other:
+        path = other.save_config(other.config)
+        (corpus / "golden.yaml").write_text("[]\n", encoding="utf-8")
+        assert set(lab.changed_files()) == {path, corpus / "golden.yaml"}
+        lab.read_config()
+        assert lab.changed_files() == (corpus / "golden.yaml",)
+        path.unlink()
+        assert path in lab.changed_files()
+        lab.read_config()
+        assert lab.changed_files() == (corpus / "golden.yaml",)
+
+
 def test_a_chunks_place_is_the_line_of_the_file_as_an_editor_counts_it(corpus: Path) -> None:
     text = "\ufeff# Title\r\n\r\nFirst.\r\n\r\n## Later\r\n\r\nUnmistakable.\r\n"
     (corpus / "docs" / "windows.md").write_bytes(text.encode())

@@ -26,10 +26,10 @@ WaitFor = Callable[[Pilot[None], Condition], Awaitable[None]]
 def _steady_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Database) -> None:  # noqa: ARG001 - keeps the server up
     for variable in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL_COLOR_SYSTEM", "COLUMNS", "LINES"):
         monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path / "models"))  # the screen says which models are there
     for variable in KEY_VARIABLES:  # nobody is logged in
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nobody"))
-    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path / "models"))  # the screen says which models are there
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
     monkeypatch.setattr(pipeline, "perf_counter", lambda: 0.0)  # the lists' titles show times
     monkeypatch.setattr(preferences, "data_dir", lambda: tmp_path)  # the server's folder is that of all tests

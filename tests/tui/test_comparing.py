@@ -16,7 +16,6 @@ from retrieval_lab.index import IndexingCancelled, Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.rerankers import CrossEncoderReranker
 from retrieval_lab.settings import Bm25Reranker, HashEmbedding, NoReranker
-from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.comparing import differences
 from retrieval_lab_tui.measuring import Measuring
@@ -26,6 +25,7 @@ from retrieval_lab_tui.screens.sides import SideChooser
 from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.ranked_list import RankedList
 from tests.tui.driving import NARROW, WIDE, Answered, WaitFor, write
+from tests.tui.fakes import gated
 
 MISS = "How many milliseconds does reranking 40 pairs take?"
 NO_RERANKER = PipelineConfig(reranker=NoReranker(), mmr_lambda=None)
@@ -113,39 +113,27 @@ async def test_the_cursor_marks_the_same_passage_on_the_other_side_and_enter_rea
 
 
 async def test_golden_queries_and_the_misses_of_either_side_are_stepped_through_without_leaving(
-    app: ExplorerApp, answered: Answered, wait_for: WaitFor, golden: list[GoldenQuery]
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Lab.open() as lab:
-        missed = [
-            {place for place, one in enumerate(golden) if one.query_id in found}
-            for found in (
-                {
-                    result.query.query_id
-                    for result in lab.evaluate_queries(config)
-                    if result.relevant_ids and not result.relevant_ids & {row.chunk_id for row in result.final}
-                }
-                for config in (PipelineConfig(), NO_RERANKER)
-            )
-        ]
+    def know(self: Measuring, _: Lab, config: PipelineConfig) -> None:
+        """The left side misses the third and the sixth query, the right side the fourth."""
+        self.misses = (3,) if config == NO_RERANKER else (2, 5)
+
+    monkeypatch.setattr(Measuring, "start", know)
     async with app.run_test(size=WIDE) as pilot:
-        await answered(pilot, golden[0].query)
+        await wait_for(pilot, lambda: app.explore.answer)
         await compare_with(pilot, wait_for, *"none")
         await wait_for(pilot, lambda: "in both" in text(app, "#title"))
-        await pilot.press("n")
-        await wait_for(pilot, lambda: "2 of 48" in text(app, "#title") and "in both" in text(app, "#title"))
-        assert text(app, "#question") == golden[1].query
-        await pilot.press("p")
-        await wait_for(pilot, lambda: "1 of 48" in text(app, "#title"))
-        await wait_for(pilot, lambda: app.measuring_other.misses is not None and app.measuring.misses is not None)
-        either = sorted(missed[0] | missed[1])
-        assert either != sorted(missed[0])
-        for place in either[:4]:
-            await pilot.press("m")
-            await wait_for(pilot, lambda place=place: f"{place + 1} of 48" in text(app, "#title"))
+        assert app.labs.now is not None
+        golden = app.labs.now.lab.golden
+        for key, place in (("n", 1), ("p", 0), ("m", 2), ("m", 3), ("m", 5), ("m", 2), ("M", 5)):
+            await pilot.press(key)
+            await wait_for(pilot, lambda place=place: f" {place + 1} of 48" in text(app, "#title"))
+            await wait_for(pilot, lambda: "in both" in text(app, "#title"))
+            assert text(app, "#question") == golden[place].query
         await pilot.press("escape")
         assert app.screen is app.explore
-        assert app.explore.answer is not None
-        await answered(pilot, golden[either[3]].query)
+        await answered(pilot, golden[5].query)
 
 
 def with_gate(gate: threading.Event, dims: int) -> Any:
@@ -227,6 +215,23 @@ async def test_a_question_of_ones_own_is_compared_and_a_passage_explained_for_it
         assert app.screen.journey.chunk_id == "soup#000"
         await pilot.press("escape")
         assert isinstance(app.screen, CompareScreen)
+    app.close_lab()
+
+
+async def test_a_question_that_was_stopped_is_asked_again_for_both_sides(
+    small_corpus: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    gates: dict[str, threading.Event] = {}
+    app = ExplorerApp(small_corpus, open_lab=gated(gates, closed={"leeks"}))
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, "how long does the loaf bake")
+        await write(pilot, "leeks")
+        await wait_for(pilot, lambda: "leeks" in gates)
+        await pilot.press("escape")
+        gates["leeks"].set()
+        await compare_with(pilot, wait_for, *"none")
+        await wait_for(pilot, lambda: "in both" in text(app, "#title"))
+        assert text(app, "#question") == "leeks"
     app.close_lab()
 
 

@@ -12,8 +12,8 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import Cancelled as WasCancelled
 from retrieval_lab_tui.answer import Answer, Question, ask
 from retrieval_lab_tui.asking import known
+from retrieval_lab_tui.citing import Citing
 from retrieval_lab_tui.comparing import sides
-from retrieval_lab_tui.diagnosing import Diagnosing
 from retrieval_lab_tui.embedders import embedders
 from retrieval_lab_tui.jobs import Cancelled
 from retrieval_lab_tui.labs import Served
@@ -25,7 +25,7 @@ from retrieval_lab_tui.status import question_place
 from retrieval_lab_tui.switching import IndexingProgressed, index_name
 
 
-class Beside(Diagnosing):
+class Beside(Citing):
     """An app that asks the question on its screen of a second pipeline, too, while a comparison is open."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -54,11 +54,16 @@ class Beside(Diagnosing):
             await screen.dismiss()
         self.measuring_other.forget()
         await self.push_screen(CompareScreen(now.config, other))
-        answer = self.explore.answer
-        if self._question is not None:
-            self._ask_other(self._question)
-            if answer is not None and answer.question == self._question and self.serving(answer) == now:
-                self._tell("left", answer)
+        answer, question = self.explore.answer, self._question
+        if question is None:
+            return
+        if answer is not None and answer.question == question and answer.trace.config == now.config:
+            self._ask_other(question)
+            self._tell("left", answer)
+        elif self._jobs.running("ask"):
+            self._ask_other(question)
+        else:  # it was stopped, or failed
+            self._ask(question)
 
     def _compare_screens(self) -> list[CompareScreen]:
         """The open one, if there is one; while the app ends there may be no screen at all."""
@@ -87,9 +92,7 @@ class Beside(Diagnosing):
             place = question_place(self._lab, question, self.measuring.misses)
             screen.asking(question, place)
             is_open = self.labs.serving(screen.other) is not None
-            screen.indexing(
-                None if is_open or self.labs.now is None else index_name(screen.other, self.labs.now.config)
-            )
+            screen.indexing(None if is_open else index_name(screen.other, screen.config))
             work = partial(self._answer_of_other, screen.other, question)
             self._jobs.start("other", work, self._other_answered, partial(self._other_failed, question))
 
