@@ -39,7 +39,6 @@ PICTURES = (
     Picture("picker", (120, 30), "q01", ("f", "f3", "f2")),
     Picture("help", (120, 40), "q01", ("question_mark",)),
     Picture("why", (160, 45), "q08", ("x",)),
-    Picture("compare", (160, 45), "q08", ("C", "enter")),
     Picture("answer", (160, 32), "q04", ("A",)),
     Picture("rescues", (160, 30), "q24", ("x", "3")),
     Picture("analysis", (160, 45), "q08", ("a", "j", "j", "j")),
