@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _TITLES = ("mean", "-A", "interval", "p", "Holm", "win/tie/loss", "least")
 _LONGEST_NAME = 20
+_WIDEST_PLOT = 100
 
 
 def letter(number: int) -> str:
@@ -81,7 +82,7 @@ def print_distributions(differences: Sequence[Values], measure: str) -> None:
 
     for number, values in enumerate(differences, start=1):
         typer.echo(f"\n{printable(measure)}, {letter(number)} minus A: means of resampled queries, full inside 95%")
-        for line in distribution_lines(values, stdout().width):
+        for line in distribution_lines(values, min(stdout().width, _WIDEST_PLOT)):
             typer.echo(line)
 
 
