@@ -13,14 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import chain, repeat
+from functools import cached_property, partial
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrieval_lab.errors import InputError
+from retrieval_lab.evals.placed import listed_grades, scored_grades
 
+R = TypeVar("R")
 Array = NDArray[np.float64]
 
 MAP = "map"
@@ -80,17 +83,52 @@ def measure_names(
     is 0 for all but counts, judged ids, and ndcg, whose gains may lie below the level. Raises InputError when the
     lengths differ, for an unknown name, and for a level below 1.
     """
-    if len(ranked) != len(labels):
-        raise InputError(f"{len(ranked)} ranked lists and labels for {len(labels)} queries; expected one for each")
+    return _measured(ranked, labels, names, listed_grades, level, all_defined)
+
+
+def measure_scored(
+    results: Sequence[Mapping[str, float]],
+    labels: Sequence[Mapping[str, int]],
+    names: Sequence[str],
+    *,
+    level: int = 1,
+    all_defined: bool = False,
+    max_results: int | None = None,
+) -> Measured:
+    """What `measure_names` gives for lists ordered by score, then by id from the last, as trec_eval orders them.
+
+    `results` has the score of each id, finite numbers, for each query; in what order does not matter. Of each query
+    only the first `max_results` count. Faster than sorting ids: no place is found for those without a label. Raises
+    InputError as that does, and for a `max_results` below 1.
+    """
+    if max_results is not None and max_results < 1:
+        raise InputError(f"{max_results} results of each query; expected 1 or more")
+    return _measured(results, labels, names, partial(scored_grades, max_results), level, all_defined)
+
+
+def _measured(
+    results: Sequence[R],
+    labels: Sequence[Mapping[str, int]],
+    names: Sequence[str],
+    grades: Callable[[Sequence[R], Sequence[Mapping[str, int]]], tuple[Array, Array]],
+    level: int,
+    all_defined: bool,
+) -> Measured:
+    if len(results) != len(labels):
+        raise InputError(f"{len(results)} ranked lists and labels for {len(labels)} queries; expected one for each")
     if level < 1:
         raise InputError(f"the lowest relevant grade is {level}; expected 1 or more")
     wanted = [_parsed(name) for name in names]
-    blocks = [
-        _block(_Facts(ranked[start : start + _BLOCK], labels[start : start + _BLOCK], level), wanted, all_defined)
-        for start in range(0, len(ranked), _BLOCK)
-    ]
-    values = np.concatenate([values for values, _ in blocks]) if blocks else np.empty((0, len(names)))
-    defined = np.concatenate([defined for _, defined in blocks]) if blocks else np.empty(0, dtype=np.bool_)
+    values = np.empty((len(results), len(wanted)))
+    defined = np.empty(len(results), dtype=np.bool_)
+    for start in range(0, len(results), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        facts = _Facts(*grades(results[block], labels[block]), labels[block], level)
+        for column, (family, cut) in enumerate(wanted):
+            values[block, column] = family.compute(facts, cut)
+        defined[block] = facts.relevant > 0
+    if not all_defined:
+        values[~defined] = np.nan
     return Measured(tuple(names), values, defined)
 
 
@@ -105,11 +143,12 @@ def distinct_documents(doc_ids: Sequence[Sequence[str]], k: int = 5) -> Array:
 class _Facts:
     """What the measures of some queries are computed from, each made when a measure first needs it."""
 
-    def __init__(self, ranked: Sequence[Sequence[str]], labels: Sequence[Mapping[str, int]], level: int) -> None:
+    def __init__(self, grades: Array, returned: Array, labels: Sequence[Mapping[str, int]], level: int) -> None:
         self.level = level
-        self.grades = _grades(ranked, labels)
+        self.grades = grades
         """The grade at each place (queries x longest list, 1 at least), nan where there is none."""
-        self.returned = np.fromiter(map(len, ranked), np.float64, len(ranked))
+        self.returned = returned
+        """How long each list is."""
         sizes = np.fromiter(map(len, labels), np.intp, len(labels))
         self._labelled = np.fromiter(chain.from_iterable(one.values() for one in labels), np.float64, int(sizes.sum()))
         self._rows = np.repeat(np.arange(len(labels)), sizes)
@@ -184,27 +223,6 @@ class _Facts:
 
     def _count(self, which: NDArray[np.bool_]) -> Array:
         return np.bincount(self._rows[which], minlength=len(self.grades)).astype(np.float64)
-
-
-def _grades(ranked: Sequence[Sequence[str]], labels: Sequence[Mapping[str, int]]) -> Array:
-    sizes = np.fromiter(map(len, ranked), np.intp, len(ranked))
-    found = chain.from_iterable(
-        map(graded.get, ids, repeat(math.nan)) for ids, graded in zip(ranked, labels, strict=True)
-    )
-    grades = np.full((len(ranked), max(1, sizes.max(initial=0))), np.nan)
-    grades[np.arange(grades.shape[1]) < sizes[:, None]] = np.fromiter(found, np.float64, int(sizes.sum()))
-    for row, ids in enumerate(ranked):
-        if len(set(ids)) < len(ids):
-            grades[row, list(_repeated(ids))] = np.nan
-    return grades
-
-
-def _repeated(ids: Sequence[str]) -> Iterator[int]:
-    seen: set[str] = set()
-    for place, key in enumerate(ids):
-        if key in seen:
-            yield place
-        seen.add(key)
 
 
 def _discounts(places: int) -> Array:
@@ -361,13 +379,3 @@ def all_families() -> Iterator[str]:
             yield stem
         if family.cut:
             yield f"{stem}@{'recall' if family.levels else 'k'}"
-
-
-def _block(facts: _Facts, wanted: Sequence[tuple[Family, float]], all_defined: bool) -> tuple[Array, NDArray[np.bool_]]:
-    defined = facts.relevant > 0
-    values = np.empty((len(defined), len(wanted)))
-    for column, (family, cut) in enumerate(wanted):
-        values[:, column] = family.compute(facts, cut)
-    if not all_defined:
-        values[~defined] = np.nan
-    return values, defined

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.evals.measures import FAMILIES, RECALL_LEVELS, Array, measure_names
+from retrieval_lab.evals.measures import FAMILIES, RECALL_LEVELS, Array, measure_scored
 from retrieval_lab.evals.resampling import Interval, bootstrap_intervals, mean_of
 from retrieval_lab.trec import Qrels, TrecRun
 
@@ -149,15 +149,17 @@ def score(
     Raises InputError for an unknown measure, numbers below 1, and when no query has both results and labels.
     """
     wanted = dict(pair for one in measures for pair in named(one))
-    if max_results is not None and max_results < 1:
-        raise InputError(f"{max_results} results of each query; expected 1 or more")
     queries = [query for query in qrels.grades if all_queries or query in run.scores]
     if not queries:
         raise InputError(f"no query of the run {run.tag!r} has labels; are both of the same queries?")
-    ranked = run.ranked()
-    lists = [ranked.get(query, [])[:max_results] for query in queries]
-    labels = [qrels.grades[query] for query in queries]
-    measured = measure_names(lists, labels, list(wanted.values()), level=level, all_defined=True)
+    measured = measure_scored(
+        [run.scores.get(query, {}) for query in queries],
+        [qrels.grades[query] for query in queries],
+        list(wanted.values()),
+        level=level,
+        all_defined=True,
+        max_results=max_results,
+    )
     columns = dict(zip(wanted, measured.values.T, strict=True))
     by_query = [name for name in wanted if name not in (NUM_Q, GM_MAP)]
     values = np.stack([columns[name] for name in by_query], axis=1) if by_query else np.empty((len(queries), 0))

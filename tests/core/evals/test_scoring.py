@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval_lab.errors import InputError
+from retrieval_lab.evals import measures
+from retrieval_lab.evals.measures import all_families, measure_names, measure_scored
 from retrieval_lab.evals.scoring import NAMES, OFFICIAL, families, score
 from retrieval_lab.trec import Qrels, TrecRun, read_qrels, read_run
 
@@ -177,6 +179,22 @@ def test_the_definitions_agree(labels: dict[str, int], results: dict[str, float]
         assert found == pytest.approx(by_definition(labels, results, level))
     else:
         assert {v for name, v in found.items() if name not in ("unj_5", "ndcg", "ndcg_cut_5")} == {0.0}
+
+
+def test_scored_lists_are_measured_as_ranked_ones_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measures, "_BLOCK", 7)
+    rng = np.random.default_rng(0)
+    results, labels = [], []
+    for _ in range(40):
+        keys = [f"d{number}" for number in rng.permutation(60)[: rng.integers(0, 50)]]
+        results.append({key: float(rng.integers(0, 12)) for key in keys})
+        labels.append({f"d{number}": int(rng.integers(-1, 4)) for number in rng.permutation(60)[:30]})
+    ranked = [sorted(scores, key=lambda key: (scores[key], key), reverse=True) for scores in results]
+    names = [name.replace("@k", "@5").replace("@recall", "@0.3") for name in all_families()]
+    for most in (None, 1, 10):
+        cut = [ids[:most] for ids in ranked]
+        found = measure_scored(results, labels, names, max_results=most)
+        np.testing.assert_array_equal(found.values, measure_names(cut, labels, names).values)
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
