@@ -29,6 +29,7 @@ from retrieval_lab import (
     cli_funnel,
     cli_index,
     cli_rescue,
+    cli_score,
     cli_search,
 )
 from retrieval_lab.errors import LabError
@@ -56,6 +57,7 @@ app.command("index")(cli_index.index)
 app.command("eval")(cli_eval.evaluate)
 app.command("calibrate")(cli_calibrate.calibrate)
 app.command("compare")(cli_compare.compare)
+app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)
 app.add_typer(cli_analysis.app, name="analysis")
 app.add_typer(cli_config.app, name="config")

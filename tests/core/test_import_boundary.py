@@ -79,6 +79,8 @@ LAYERS = [
         "support",
         "text",
         "textquery",
+        "trec",
+        "trec_topics",
         "whole_file",
         "windows",
         "yaml_nodes",
