@@ -52,11 +52,15 @@ def calibrate(
     with opened_lab(corpus, choice, dsn) as lab:
         with progress_bar("measuring") as step:
             found = calibrate(lab, asked, most_refused=most_refused, progress=step)
+        if not as_json:
+            _print(found)  # before it is stored, so that a file that cannot be written takes nothing with it
         stored = None if dry_run or choice.changes else _store(found, choice.path, lab.corpus)
         if as_json:
             print_json({**found.to_dict(), "stored": None if stored is None else str(stored)})
-        else:
-            _print(found, stored, changed=choice.changes and not dry_run)
+        elif stored is not None:
+            typer.echo(printable(f"stored as support_floor in {stored}"))
+        elif not dry_run:
+            typer.echo("not stored: the options change what lab.yaml says; write them into it and calibrate again")
 
 
 def _store(found: Calibration, path: Path | None, corpus: Path) -> Path:
@@ -68,12 +72,8 @@ def _store(found: Calibration, path: Path | None, corpus: Path) -> Path:
     return target
 
 
-def _print(found: Calibration, stored: Path | None, *, changed: bool) -> None:
+def _print(found: Calibration) -> None:
     from retrieval_lab.evals.calibration_text import calibration_lines
 
     for line in calibration_lines(found, min(stdout().width, 100)):
         typer.echo(line)
-    if stored is not None:
-        typer.echo(printable(f"stored as support_floor in {stored}"))
-    elif changed:
-        typer.echo("not stored: the options change what lab.yaml says; write them into it and calibrate again")
