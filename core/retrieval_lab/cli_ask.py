@@ -113,9 +113,11 @@ def _answer(
     lab: Lab, made: Grounds, answerer: Answerer, entailment: str | None, *, record: bool, as_json: bool
 ) -> None:
     from retrieval_lab.answer_text import answer_lines
-    from retrieval_lab.answering import say
+    from retrieval_lab.answering import Claude, say
 
     model = None if entailment is None else _judge(entailment)  # before anybody is paid
+    if isinstance(answerer, Claude) and not made.draft.refused:
+        typer.echo(printable(f"asking {answerer.name}"), err=True)  # without a network it tries for minutes
     said = say(made, answerer)
     kept = _recorded(lab, made, said) if record else None
     judged = None if model is None else _judged(said, model)

@@ -138,6 +138,7 @@ def test_claude_without_a_login_is_missing_something(capsys: Capture, monkeypatc
     monkeypatch.setattr(claude, "ask", no_login)
     out, err = ask(capsys, "who made the clock of Sankt Veit?", "--answerer", "claude", code=3)
     assert out == ""
+    assert err.startswith("asking claude (")
     assert "set ANTHROPIC_API_KEY" in err
 
 
