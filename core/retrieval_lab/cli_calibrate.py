@@ -38,10 +38,11 @@ def calibrate(
 ) -> None:
     """Choose the support floor of a pipeline, show how well it parts the questions, and store it in lab.yaml.
 
-    Support is the share of a question that one of its passages covers. The
-    floor is the highest that refuses at most 5% of the golden queries. Both
-    errors are told for questions that had no part in the choice. With --set,
-    --embedder or --reranker, which lab.yaml does not have, nothing is stored.
+    Support is the share of a question that one of its passages covers. Of
+    the floors that refuse at most 5% of the golden queries, the one is taken
+    that refuses the most other questions. Both errors are told for questions
+    that had no part in the choice. With --set, --embedder or --reranker, which
+    lab.yaml does not have, nothing is stored.
 
     Example: [bold]retrieval-lab calibrate fixtures/corpus --dry-run[/bold]
     """

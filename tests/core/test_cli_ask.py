@@ -248,7 +248,7 @@ def test_calibrating_shows_both_sets_and_stores_the_floor(many: Path, capsys: Ca
     assert f"stored as support_floor in {many / 'lab.yaml'}" in out
     floor = effective_config(many).config.support_floor
     assert (many / "lab.yaml").read_text(encoding="utf-8") == f"# ours\ntop_k: 2  # few\nsupport_floor: {floor:g}\n"
-    assert f"floor {floor:g}: the highest that refuses at most 5% of the golden queries" in out
+    assert f"floor {floor:g}: refuses at most 5% of the golden queries, and the most others" in out
     assert answer(capsys, "how to bake a loaf", "--corpus", many)["floor"] == floor
 
 
