@@ -6,6 +6,7 @@ version that reads it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 _FOLDER: Final = "answers"
+# An id is text that came with a corpus: it must neither lead out of the folder nor be too long for a file's name.
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.-]|^\.+")
+_NAME_CHARS: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +108,10 @@ def record(lab: Lab, made: Grounds, said: Said) -> AnswerRecord:
 
 
 def record_path(corpus: Path, query_id: str, created: str) -> Path:
-    """Where the record of an answer to a golden query of the corpus is kept."""
+    """Where the record of an answer to a golden query of the corpus is kept, whatever characters its id has."""
     time = created[:19].replace("-", "").replace(":", "").replace("T", "-")
-    return corpus_home(corpus) / _FOLDER / f"{query_id}-{time}.json"
+    name = _NOT_IN_NAMES.sub("_", query_id)[:_NAME_CHARS]
+    return corpus_home(corpus) / _FOLDER / f"{name}-{time}.json"
 
 
 def _source(one: Source) -> dict[str, Any]:

@@ -113,4 +113,5 @@ def _is_refusal(text: str, one: Sentence, markers: Sequence[Marker], around: str
     bare = text[one.start : one.end]
     for marker in reversed(_inside(one, markers)):
         bare = bare[: marker.start - one.start] + bare[marker.end - one.start :]
-    return bare.strip(around) in (REFUSAL, REFUSAL.rstrip("."))
+    # The full rules forgive a full stop that was left out; by the pinned ones such a text does not refuse either.
+    return bare.strip(around) in ((REFUSAL,) if around == _MARKS else (REFUSAL, REFUSAL.rstrip(".")))

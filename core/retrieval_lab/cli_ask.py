@@ -24,10 +24,11 @@ from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.answering import Answerer, Grounds, Said
-    from retrieval_lab.entailment import EntailmentReport
+    from retrieval_lab.entailment import EntailmentModel, EntailmentReport
     from retrieval_lab.lab import Lab
     from retrieval_lab.types import GoldenQuery
 
+_SOURCES = 5
 _CHARS_PER_TOKEN = 4
 
 
@@ -49,7 +50,7 @@ def ask(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Another model of Claude's than the usual one.")
     ] = None,
-    sources: Annotated[int, typer.Option("--sources", min=1, help="How many passages to answer from.")] = 5,
+    sources: Annotated[int, typer.Option("--sources", min=1, help="How many passages to answer from.")] = _SOURCES,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the prompt and its size; nobody is asked, nothing is spent.")
     ] = False,
@@ -80,7 +81,8 @@ def ask(
     Example: [bold]retrieval-lab ask "who made the clock of Sankt Veit?"[/bold]
     """
     if replay is not None:
-        _replayed(replay, given=(query, golden, corpus, dsn, choice.path, choice.changes, record), as_json=as_json)
+        others = (query, golden, answerer is not Who.USUAL, model, sources != _SOURCES, dry_run, entailment, record)
+        _replayed(replay, given=(*others, corpus, dsn, choice != UNCHANGED), as_json=as_json)
         return
     if (query is None) == (golden is None):
         raise InputError('name one question: retrieval-lab ask "QUESTION", or retrieval-lab ask --golden ID')
@@ -111,11 +113,14 @@ def _answer(
     lab: Lab, made: Grounds, answerer: Answerer, entailment: str | None, *, record: bool, as_json: bool
 ) -> None:
     from retrieval_lab.answer_text import answer_lines
-    from retrieval_lab.answering import say
+    from retrieval_lab.answering import Claude, say
 
+    model = None if entailment is None else _judge(entailment)  # before anybody is paid
+    if isinstance(answerer, Claude) and not made.draft.refused:
+        typer.echo(printable(f"asking {answerer.name}"), err=True)  # without a network it tries for minutes
     said = say(made, answerer)
-    judged = None if entailment is None else _judged(said, entailment)
     kept = _recorded(lab, made, said) if record else None
+    judged = None if model is None else _judged(said, model)
     if as_json:
         print_json({**said.to_dict(), **({} if judged is None else {"entailment": asdict(judged)})})
     else:
@@ -124,11 +129,17 @@ def _answer(
         typer.echo(printable(f"kept as {kept}"), err=True)
 
 
-def _judged(said: Said, model: str) -> EntailmentReport:
-    from retrieval_lab.entailment import EntailmentModel, faithfulness
+def _judge(name: str) -> EntailmentModel:
+    from retrieval_lab.entailment import EntailmentModel
+
+    return EntailmentModel.named(name)
+
+
+def _judged(said: Said, model: EntailmentModel) -> EntailmentReport:
+    from retrieval_lab.entailment import faithfulness
 
     claims = [one.text for one in said.report.claims if one.needs_citation]
-    return faithfulness(EntailmentModel.named(model), claims, [one.chunk.text for one in said.sources])
+    return faithfulness(model, claims, [one.chunk.text for one in said.sources])
 
 
 def _recorded(lab: Lab, made: Grounds, said: Said) -> Path:
@@ -155,7 +166,10 @@ def _replayed(path: Path, given: tuple[Any, ...], *, as_json: bool) -> None:
 
 
 def _print_prompt(made: Grounds, *, as_json: bool) -> None:
-    """The prompt on stdout, its size on stderr; tokens are estimated, since counting them would ask the model."""
+    """The prompt on stdout, its size on stderr; tokens are estimated, since counting them would ask the model.
+
+    What could steer the terminal is shown as an escape; --json has the prompt as it is sent.
+    """
     prompt = made.draft.prompt
     size = {"characters": len(prompt), "words": len(prompt.split()), "tokens": round(len(prompt) / _CHARS_PER_TOKEN)}
     if as_json:
@@ -165,8 +179,13 @@ def _print_prompt(made: Grounds, *, as_json: bool) -> None:
     if made.draft.refused:
         typer.echo(f"no prompt: the support is {made.support:.2f}, below the floor of {made.floor:g}")
         return
-    typer.echo(prompt, nl=False)
+    typer.echo("\n".join(map(_readable, prompt.split("\n"))), nl=False)
     typer.echo(
         f"{size['characters']:,} characters, {size['words']:,} words, about {size['tokens']:,} tokens; nobody asked",
         err=True,
     )
+
+
+def _readable(line: str) -> str:
+    """Tabs are no danger, and most are the indentation of code."""
+    return "\t".join(map(printable, line.split("\t")))

@@ -38,10 +38,11 @@ def calibrate(
 ) -> None:
     """Choose the support floor of a pipeline, show how well it parts the questions, and store it in lab.yaml.
 
-    Support is the share of a question that one of its passages covers. The
-    floor is the highest that refuses at most 5% of the golden queries. Both
-    errors are told for questions that had no part in the choice. With --set,
-    --embedder or --reranker, which lab.yaml does not have, nothing is stored.
+    Support is the share of a question that one of its passages covers. Of
+    the floors that refuse at most 5% of the golden queries, the one is taken
+    that refuses the most other questions. Both errors are told for questions
+    that had no part in the choice. With --set, --embedder or --reranker, which
+    lab.yaml does not have, nothing is stored.
 
     Example: [bold]retrieval-lab calibrate fixtures/corpus --dry-run[/bold]
     """
@@ -52,11 +53,15 @@ def calibrate(
     with opened_lab(corpus, choice, dsn) as lab:
         with progress_bar("measuring") as step:
             found = calibrate(lab, asked, most_refused=most_refused, progress=step)
+        if not as_json:
+            _print(found)  # before it is stored, so that a file that cannot be written takes nothing with it
         stored = None if dry_run or choice.changes else _store(found, choice.path, lab.corpus)
         if as_json:
             print_json({**found.to_dict(), "stored": None if stored is None else str(stored)})
-        else:
-            _print(found, stored, changed=choice.changes and not dry_run)
+        elif stored is not None:
+            typer.echo(printable(f"stored as support_floor in {stored}"))
+        elif not dry_run:
+            typer.echo("not stored: the options change what lab.yaml says; write them into it and calibrate again")
 
 
 def _store(found: Calibration, path: Path | None, corpus: Path) -> Path:
@@ -68,12 +73,8 @@ def _store(found: Calibration, path: Path | None, corpus: Path) -> Path:
     return target
 
 
-def _print(found: Calibration, stored: Path | None, *, changed: bool) -> None:
+def _print(found: Calibration) -> None:
     from retrieval_lab.evals.calibration_text import calibration_lines
 
     for line in calibration_lines(found, min(stdout().width, 100)):
         typer.echo(line)
-    if stored is not None:
-        typer.echo(printable(f"stored as support_floor in {stored}"))
-    elif changed:
-        typer.echo("not stored: the options change what lab.yaml says; write them into it and calibrate again")

@@ -145,7 +145,7 @@ class CrossEncoderReranker:
         """
         self.model = model
         self.cache_dir = model_cache_dir(cache_dir)
-        folder = None if model_path is None else _one_score(ModelFolder.at(model_path))
+        self._folder = folder = None if model_path is None else _one_score(ModelFolder.at(model_path))
         in_folder = None if folder is None else FolderModel(folder, folder.label)
         self._runtime = ModelRuntime(
             "fastembed.rerank.cross_encoder",
@@ -159,13 +159,21 @@ class CrossEncoderReranker:
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks by the model's score (a logit), ties in the order given.
 
-        A chunk that, with the query, is beyond `window` is read up to there. Raises as `models.load_model` does.
+        A chunk that, with the query, is beyond `window` is read up to there. Raises as `models.load_model` does, and
+        InputError for a model that gives something else than a score, as one for embedding does.
         """
         if not chunks:
             return []
         asked = sendable(query)[0]
-        scores = self._runtime.apply(lambda made, some: made.rerank(asked, some), [chunk.text for chunk in chunks])
-        return _ranked(chunks, [float(score) for score in scores], top_k)
+        texts = [chunk.text for chunk in chunks]
+        try:
+            scores = [float(one) for one in self._runtime.apply(lambda made, some: made.rerank(asked, some), texts)]
+        except TypeError as error:  # fastembed makes a float of whatever the model gives for a passage
+            raise InputError(
+                f"{self.model if self._folder is None else self._folder.path}: the model gives arrays; expected one "
+                "score for each passage: give a model that was trained to rank"
+            ) from error
+        return _ranked(chunks, scores, top_k)
 
     @property
     def window(self) -> int:

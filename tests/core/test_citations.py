@@ -79,6 +79,7 @@ def test_pinned_rules_know_whole_words_and_no_other_abbreviations(word: str) -> 
         (f"One. {REFUSAL} Two.", True, ("One.", "Two.")),
         (f"- {REFUSAL}", True, ()),
         (f'The text says "{REFUSAL}" [1]', True, ()),
+        (REFUSAL[:-1], False, (REFUSAL[:-1],)),
         ("I cannot answer from the source.", False, ("I cannot answer from the source.",)),
     ],
 )

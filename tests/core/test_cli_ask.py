@@ -13,7 +13,7 @@ import pytest
 
 from retrieval_lab import cli
 from retrieval_lab.answer import REFUSAL
-from retrieval_lab.answer_record import AnswerRecord
+from retrieval_lab.answer_record import AnswerRecord, record_path
 from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.config_file import effective_config
 from retrieval_lab.database import Database
@@ -138,6 +138,7 @@ def test_claude_without_a_login_is_missing_something(capsys: Capture, monkeypatc
     monkeypatch.setattr(claude, "ask", no_login)
     out, err = ask(capsys, "who made the clock of Sankt Veit?", "--answerer", "claude", code=3)
     assert out == ""
+    assert err.startswith("asking claude (")
     assert "set ANTHROPIC_API_KEY" in err
 
 
@@ -163,6 +164,15 @@ def test_a_dry_run_prints_the_prompt_and_its_size(capsys: Capture) -> None:
     assert out == "no prompt: the support is 0.12, below the floor of 0.25\n"
 
 
+def test_nothing_in_a_prompt_steers_the_terminal(corpus: Path, capsys: Capture) -> None:
+    text = (corpus / "docs" / "bread.md").read_text(encoding="utf-8")
+    (corpus / "docs" / "bread.md").write_text(f"{text}\nbake the loaf \x1b[31mred\tnow\n", encoding="utf-8")
+    out, _ = ask(capsys, "how to bake the loaf", "--dry-run", "--corpus", corpus)
+    assert "\\u001b[31mred\tnow" in out
+    assert "\x1b" not in out
+    assert "\x1b[31mred\tnow" in answer(capsys, "how to bake the loaf", "--dry-run", "--corpus", corpus)["prompt"]
+
+
 # --- records -------------------------------------------------------------------------------------------------------
 
 
@@ -183,8 +193,17 @@ def test_a_recorded_answer_is_shown_again_without_a_database(
     out, _ = ask(capsys, "--replay", path)
     assert out.endswith(said)
     assert answer(capsys, "--replay", path)["text"] == record.said.text
-    _, err = ask(capsys, "why?", "--replay", path, code=2)
-    assert "give --replay alone" in err
+    for more in (["why?"], ["--model", "x"], ["--dry-run"], ["--embedder", "hash"], ["--sources", "3"]):
+        _, err = ask(capsys, *more, "--replay", path, code=2)
+        assert "give --replay alone" in err, more
+
+
+@pytest.mark.parametrize("query_id", ["../../away", "..", "a/b", "/etc/away", "nul\n", "x" * 300, "\U0001d400" * 300])
+def test_no_id_of_a_golden_query_leads_out_of_the_folder(corpus: Path, query_id: str) -> None:
+    path = record_path(corpus, query_id, "2026-11-30T11:34:00+00:00")
+    assert path.resolve().parent == corpus.resolve() / "answers"
+    assert path.name.endswith("-20261130-113400.json")
+    assert len(path.name.encode()) <= 255
 
 
 def test_a_broken_record_is_told_with_its_place(tmp_path: Path, corpus: Path, capsys: Capture) -> None:
@@ -229,7 +248,7 @@ def test_calibrating_shows_both_sets_and_stores_the_floor(many: Path, capsys: Ca
     assert f"stored as support_floor in {many / 'lab.yaml'}" in out
     floor = effective_config(many).config.support_floor
     assert (many / "lab.yaml").read_text(encoding="utf-8") == f"# ours\ntop_k: 2  # few\nsupport_floor: {floor:g}\n"
-    assert f"floor {floor:g}: the highest that refuses at most 5% of the golden queries" in out
+    assert f"floor {floor:g}: refuses at most 5% of the golden queries, and the most others" in out
     assert answer(capsys, "how to bake a loaf", "--corpus", many)["floor"] == floor
 
 
@@ -238,6 +257,13 @@ def test_nothing_is_stored_for_settings_that_are_not_the_files(many: Path, capsy
         out, _ = calibrate(capsys, many, *arguments)
         assert not (many / "lab.yaml").exists()
         assert ("not stored" in out) == (arguments != ["--dry-run"])
+
+
+def test_a_calibration_that_cannot_be_stored_is_shown_all_the_same(many: Path, capsys: Capture) -> None:
+    (many / "lab.yaml").write_text("{top_k: 2}\n", encoding="utf-8")
+    out, err = calibrate(capsys, many, code=2)
+    assert "off-corpus questions answered" in out
+    assert "write support_floor: " in err
 
 
 def test_calibration_as_json_has_every_question(many: Path, capsys: Capture, tmp_path: Path) -> None:
@@ -295,7 +321,9 @@ def test_a_model_that_is_not_to_be_had_is_told(
     capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     question = "who made the clock of Sankt Veit?"
-    _, err = ask(capsys, question, "--entailment", tmp_path / "none", code=2)
+    with monkeypatch.context() as before:
+        before.setattr("retrieval_lab.answering.say", lambda *_: pytest.fail("somebody was asked, and perhaps paid"))
+        _, err = ask(capsys, question, "--entailment", tmp_path / "none", code=2)
     assert "there is no such folder" in err
     monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.model_info", lambda *_, **__: (_ for _ in ()).throw(OSError("no network")))

@@ -233,6 +233,12 @@ def test_a_cross_encoder_ranks_by_shared_words(cross_encoder: Path) -> None:
     assert [(row.chunk_id, row.score) for row in found] == [("d#003", 4), ("d#001", 3), ("d#002", 2), ("d#000", 0)]
 
 
+def test_a_model_for_embedding_ranks_nothing(tmp_path: Path) -> None:
+    folder = tiny_models.embedding_folder(tmp_path / "embedder")
+    with pytest.raises(InputError, match=r"/embedder: the model gives arrays; expected one score"):
+        CrossEncoderReranker(model_path=folder).rerank("a", [Chunk("a#000", "a", "", 0, 1, "a")], 1)
+
+
 def test_a_model_with_several_classes_ranks_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="contradiction, neutral, entailment"):
         CrossEncoderReranker(model_path=tiny_models.nli_folder(tmp_path / "nli"))

@@ -30,7 +30,8 @@ def calibration_lines(found: Calibration, width: int) -> Iterator[str]:
         numbers = f"{others[number] or '':>{_NUMBERS}}", f"{golden[number] or '':<{_NUMBERS}}"
         yield f"{left:>{side}} {numbers[0]} {label} {numbers[1]} {right} {mark}".rstrip()
     yield ""
-    yield f"floor {found.floor:g}: the highest that refuses at most {found.most_refused:.0%} of the golden queries"
+    allowed = f"{found.most_refused:.0%} of the golden queries"
+    yield f"floor {found.floor:g}: refuses at most {allowed}, and the most others"
     yield f"on questions that had no part in the choice ({FOLDS}-fold cross-validation):"
     for what, share in (("golden queries refused", found.refused), ("off-corpus questions answered", found.answered)):
         yield f"  {what:<29}  {share.count:>{_NUMBERS}} of {share.of}: {share_text(share)}"

@@ -101,6 +101,8 @@ class SettingsScreen(ModalScreen[None]):
         self._config, self._file, self._trouble = config, file, trouble
         self._row = min(self._row, len(self._settings) - 1)
         self._draw()
+        if trouble:
+            self._show_trouble()
 
     def on_click(self, event: events.Click) -> None:
         """A click on a row goes to it; there, one on the value's left arrow is less and beyond the value is more.
@@ -136,6 +138,7 @@ class SettingsScreen(ModalScreen[None]):
         except InputError as error:
             self._trouble = str(error)
             self._draw()
+            self._show_trouble()
 
     def action_leave(self) -> None:
         """Stop making another index; with none being made, close the settings."""
@@ -169,6 +172,10 @@ class SettingsScreen(ModalScreen[None]):
             rows += [Content(""), Content.styled(safe(self._trouble), "$error")]
         self.query_one(Static).update(Content("\n").join(rows))
         self.query_one(VerticalScroll).scroll_to(y=max(0, self._row - 2), animate=False)
+
+    def _show_trouble(self) -> None:
+        """It stands below everything else, which on a small screen is out of sight of the first rows."""
+        self.call_after_refresh(self.query_one(VerticalScroll).scroll_end, animate=False)
 
     def _choices(self) -> Iterator[Content]:
         """The embedders, with what is missing here for some of them; above, how far an index is that is being made."""
