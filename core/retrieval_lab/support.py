@@ -5,11 +5,12 @@ question. The measure here is absolute. The terms of a question are its lexemes,
 excludes. Each weighs its BM25 idf over the whole corpus of N passages, `ln(1 + (N - df + 0.5) / (df + 0.5))`, so a term
 that no passage holds weighs most. A passage's support is
 
-    sum of the weights of the terms that it holds / max(sum of all weights, LEAST_MASS * ln N)
+    sum of the weights of the terms that it holds / max(sum of all weights, LEAST_MASS * ln N) * min(1, held / ENOUGH)
 
-and 1 when it holds every term. A term that only one of N passages holds weighs about ln N: to share that much with some
-passage takes no more than chance, so a short question counts as one of LEAST_MASS such terms, and two common words of
-three do not support it. The support of a question is the best of the first DEPTH passages.
+with `held` the number of terms that it holds, and 1 when it holds every term. A term that only one of N passages holds
+weighs about ln N: to share that much with some passage takes no more than chance, so a short question counts as one of
+LEAST_MASS such terms. One or two terms are shared by chance even when they are rare, so fewer than ENOUGH count in
+part. The support of a question is the best of the first DEPTH passages.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ from retrieval_lab.types import Stages, TextQuery
 SUPPORT_FLOOR = 0.25
 """The support below which a question is refused, until a floor is calibrated."""
 
-LEAST_MASS = 4.25
-"""The least mass of a question, in terms that one passage holds. Chosen on the bundled corpus, with SUPPORT_FLOOR."""
+LEAST_MASS = 3.25
+"""The least mass of a question, in terms that one passage holds."""
+
+ENOUGH = 3
+"""How many terms a passage must hold for their weights to count in full. Both were chosen on the bundled corpus."""
 
 DEPTH = 20
 """How many passages of the reranked pool are looked at: a pipeline without reranker has the best one lower down."""
@@ -67,8 +71,10 @@ class Terms:
         held = sorted((term for term in self.weights if term in lexemes), key=lambda term: -self.weights[term])
         if not held:
             return Support(0.0)
-        whole = len(held) == len(self.weights)
-        return Support(1.0 if whole else math.fsum(self.weights[term] for term in held) / self.mass, tuple(held))
+        if len(held) == len(self.weights):
+            return Support(1.0, tuple(held))
+        covered = math.fsum(self.weights[term] for term in held)
+        return Support(covered / self.mass * min(1.0, len(held) / ENOUGH), tuple(held))
 
 
 def question_terms(conn: Connection[Any], query: str, parsed: TextQuery = _UNREAD, *, table: Table = CHUNKS) -> Terms:

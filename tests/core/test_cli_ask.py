@@ -70,7 +70,7 @@ def test_a_question_about_something_else_is_refused(capsys: Capture) -> None:
     assert found["support"] < found["floor"]
     out, _ = ask(capsys, "How do I grow basil on a balcony?")
     assert out.splitlines()[0] == REFUSAL
-    assert "nobody was asked · refused · support 0.12, below the floor of 0.25" in out
+    assert "nobody was asked · refused · support 0.05, below the floor of 0.25" in out
 
 
 def test_the_output_says_who_spoke_and_on_what(capsys: Capture) -> None:
@@ -83,7 +83,7 @@ def test_the_output_says_who_spoke_and_on_what(capsys: Capture) -> None:
 
 def test_the_floor_of_the_configuration_decides(capsys: Capture) -> None:
     question = "How do I grow basil on a balcony?"
-    assert answer(capsys, question, "--set", "support_floor=0.05")["refused"] is False
+    assert answer(capsys, question, "--set", "support_floor=0.01")["refused"] is False
     assert answer(capsys, "who made the clock?", "--set", "support_floor=1")["floor"] == 1.0
 
 
@@ -161,7 +161,7 @@ def test_a_dry_run_prints_the_prompt_and_its_size(capsys: Capture) -> None:
     assert re.search(r"^\[1\] the-clock-at-sankt-veit#\d{3}\n", out, re.MULTILINE)
     assert f"{len(out):,} characters" in err
     out, _ = ask(capsys, "How do I grow basil on a balcony?", "--dry-run")
-    assert out == "no prompt: the support is 0.12, below the floor of 0.25\n"
+    assert out == "no prompt: the support is 0.05, below the floor of 0.25\n"
 
 
 def test_nothing_in_a_prompt_steers_the_terminal(corpus: Path, capsys: Capture) -> None:

@@ -48,22 +48,28 @@ def test_the_share_is_what_a_passage_holds_of_the_mass(four: Connection) -> None
     mass = max(idf(2) + 2 * idf(0) + idf(1), LEAST_MASS * math.log(4))
     found = supports(four, terms, ["b#000", "a#001", "a#000"])
     assert list(found) == ["b#000", "a#001", "a#000"]
-    assert found["a#001"].share == pytest.approx((idf(2) + idf(1)) / mass)
+    assert found["a#001"].share == pytest.approx((idf(2) + idf(1)) / mass * 2 / 3)
     assert found["a#001"].terms == ("rung", "ladder")
-    assert found["a#000"] == Support(pytest.approx(idf(2) / mass), ("ladder",))
+    assert found["a#000"] == Support(pytest.approx(idf(2) / mass / 3), ("ladder",))
     assert found["b#000"] == Support(0.0)
 
 
 def test_a_short_question_counts_as_one_of_some_rare_terms() -> None:
-    terms = Terms({"credit": 3.0, "improve": 2.0, "score": 2.5}, 687)
+    terms = Terms({"credit": 3.0, "improve": 2.0, "score": 2.5, "loan": 4.0}, 687)
     assert terms.mass == pytest.approx(LEAST_MASS * math.log(687))
-    assert terms.support({"improve", "score"}).share == pytest.approx(4.5 / (LEAST_MASS * math.log(687)))
+    assert terms.support({"improve", "score", "credit"}).share == pytest.approx(7.5 / (LEAST_MASS * math.log(687)))
+
+
+def test_fewer_than_three_terms_count_in_part() -> None:
+    terms = Terms({f"word{number}": 6.0 for number in range(8)}, 687)
+    shares = [terms.support({f"word{number}" for number in range(held)}).share for held in range(5)]
+    assert shares == pytest.approx([0, 6 / 48 / 3, 12 / 48 * 2 / 3, 18 / 48, 24 / 48])
 
 
 def test_a_long_question_counts_as_what_it_is() -> None:
     terms = Terms({f"word{number}": 5.0 for number in range(20)}, 687)
     assert terms.mass == pytest.approx(100.0)
-    assert terms.support({"word3", "word7"}).share == pytest.approx(0.1)
+    assert terms.support({"word3", "word7", "word9", "word11"}).share == pytest.approx(0.2)
 
 
 def test_a_passage_with_every_term_supports_the_question_whole() -> None:

@@ -114,38 +114,62 @@ def test_a_corpus_may_have_questions_of_its_own(tmp_path: Path, corpus_dir: Path
 
 # --- the bundled corpus --------------------------------------------------------------------------------------------
 
-# Ordinary questions that no floor, no constant and no shipped file was chosen with.
+# Ordinary questions of two authors; the first twenty were written when the measure was fixed, the others before that.
 UNSEEN = """
-How do I clean a cast iron pan?
-Which river flows through Vienna?
-What is the average salary of a nurse in Ireland?
-How do I get rid of ants in the kitchen?
-Who invented the telephone?
-Is it cheaper to lease or to buy a car?
-How many bones does an adult human have?
-What is the dress code for a funeral?
-How do I grow basil on a balcony?
-When was the first Olympic Games of modern times held?
-Why do cats purr?
-How do I stop my glasses from fogging up?
-What is the longest river in South America?
-How much paint do I need for a bedroom?
-Which fruits are in season in October?
-How do I learn to swim as an adult?
-What is the plural of octopus?
-How do I cancel my gym membership?
-Which instrument did Mozart play first?
-What is the best bait for catching trout?
+What should I feed a hedgehog that I found in the garden?
+How do I get candle wax out of a carpet?
+Who was the first woman to fly across the Atlantic alone?
+Which muscles does rowing train the most?
+How long can cooked rice be kept in the fridge?
+What is the legal drinking age in Germany?
+How do I remove a splinter from a child's finger?
+When do the clocks go back in autumn?
+Why do onions make people cry when they are cut?
+How do I renew a passport that has expired?
+What is a fair price for a used piano?
+How tall was the largest dinosaur?
+Which train goes from Zurich to Milan through the old tunnel?
+How do I descale an electric kettle with vinegar?
+What are the ingredients of a classic Margherita pizza?
+How do I stop a dog from barking at the postman?
+Which country has the most islands in the world?
+How do I choose running shoes for flat feet?
+What is the difference between a violin and a viola?
+How many litres of blood does the human body hold?
+""".strip().splitlines()
+OTHERS = """
+how do I bake a sourdough bread at home?
+what is the capital of Australia?
+how many players are on a football team?
+who won the world cup in 2014?
+what is the best way to remove a red wine stain from a carpet?
+how often should I change the oil in my car?
+which vitamins are in an orange?
+how does photosynthesis work?
+what causes thunder and lightning?
+how do I file my taxes as a freelancer?
+what time does the supermarket close on Sundays?
+who wrote the music for Star Wars?
+can dogs eat chocolate?
+how tall is Mount Everest?
+what are the symptoms of the flu?
+how do I train for a marathon in three months?
+why is the sky blue during the day and red at sunset?
+how do I set up a wireless printer on my laptop?
+what is the difference between a crocodile and an alligator?
+where can I rent a bike in Amsterdam for a week?
 """.strip().splitlines()
 
 
 def test_most_golden_queries_pass_the_floor_and_most_other_questions_do_not(corpus_dir: Path) -> None:
     with Lab.open(corpus_dir) as lab:
         found = calibrate(lab, read_questions(corpus_dir / "off_corpus.txt"))
-        unseen = calibrate(lab, UNSEEN)
+        asked = [calibrate(lab, questions).others for questions in (UNSEEN, OTHERS)]
     for floor in (0.25, found.floor):
         assert sum(one.support < floor for one in found.golden) <= 3
-        assert sum(one.support < floor for one in unseen.others) >= 17
+        for others in asked:
+            assert len(others) == 20
+            assert sum(one.support < floor for one in others) >= 17
     assert found.refused.count <= 3
     assert len(found.golden) == 48
     assert FOLDS == 5
