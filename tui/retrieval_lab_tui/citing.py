@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textual import on
 
-from retrieval_lab_tui.beside import Beside
 from retrieval_lab_tui.cited import Cited, Heard
+from retrieval_lab_tui.run_work import RunWork
 from retrieval_lab_tui.screens.cited import CitedScreen
 
 
-class Citing(Beside):
+class Citing(RunWork):
     """An app that answers what is on its screen."""
 
     def action_answer(self) -> None:

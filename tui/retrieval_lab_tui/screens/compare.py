@@ -95,6 +95,10 @@ class CompareScreen(Screen[None]):
         for side in _SIDES:
             self._list(side).row_lines = 1 + tall if stacked else 2 + tall
 
+    def sides_of(self, config: PipelineConfig) -> tuple[str, ...]:
+        """The sides that have this pipeline."""
+        return tuple(side for side, one in zip(_SIDES, (self.config, self.other), strict=True) if one == config)
+
     # What the app tells the screen.
 
     def asking(self, question: Question, place: Content) -> None:
@@ -103,11 +107,11 @@ class CompareScreen(Screen[None]):
         self._show()
 
     def indexing(self, name: str | None) -> None:
-        """The index of the right side is being made, of what `name` says; with None, no more."""
+        """The index of one side is being made, of what `name` says; with None, no more."""
         self.query_one(IndexingLine).show(name)
 
     def progress(self, progress: Progress) -> None:
-        """Indexing for the right side came this far."""
+        """Indexing for one side came this far."""
         self.query_one(IndexingLine).progress(progress)
 
     def answered(self, side: str, answer: Answer) -> None:
