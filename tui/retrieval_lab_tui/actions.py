@@ -66,7 +66,7 @@ EXPLORE = (
         "app.measures",
         footer=True,
     ),
-    Action("runs", "R", "Runs", "Kept runs, and what one changed against another", "app.runs"),
+    Action("runs", "R", "Runs", "Kept runs, and one against another", "app.runs"),
     Action("compare_sides", "C", "Compare", "Compare with another reranker or embedder", "app.compare"),
     Action("explain_chunk", "X", "Why this one", "The same of the chunk under the cursor", "app.explain_chunk"),
     Action("operators", "O", "Operators", "Full text with or without operators", "app.toggle_operators"),

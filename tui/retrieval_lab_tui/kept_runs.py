@@ -36,6 +36,11 @@ class Listed:
     is_now: bool = False
 
     @property
+    def title(self) -> str:
+        """What it is called on a screen."""
+        return f"now · {self.name}" if self.is_now else self.name
+
+    @property
     def is_kept(self) -> bool:
         """Whether there is a file of it."""
         return isinstance(self.source, Path)
@@ -53,9 +58,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file among the runs that holds none, with the reason."""
+    """A file among the runs that holds none; the reason begins with its name."""
 
-    name: str
     reason: str
 
 
@@ -92,7 +96,7 @@ class Pair:
     """
 
     names: tuple[str, str]
-    """What the baseline and the system are kept under."""
+    """What the baseline and the system are called."""
     baseline: Run
     system: Run
     groups: tuple[tuple[str | None, Versus], ...]
@@ -147,7 +151,7 @@ class KeptRuns:
 
     def compare(self, baseline: Listed, system: Listed, done: Callable[[Pair], None], failed: Failed) -> None:
         """Set one run against another; `failed` hears why they cannot be compared."""
-        names = (baseline.name, system.name)
+        names = (baseline.title, system.title)
         self._jobs.start("versus", lambda _: _pair(names, baseline.read(), system.read()), done, failed)
 
     def turn(self, pair: Pair, done: Callable[[Pair], None], failed: Failed) -> None:
@@ -190,7 +194,7 @@ def _read(name: str, corpus: Path) -> Listed | Unreadable:
     try:
         run = Run.load(path)
     except InputError as error:
-        return Unreadable(name, str(error).removeprefix(f"{path}: "))
+        return Unreadable(str(error).replace(str(path), path.name))
     return Listed(name, run.created, run.config, run.corpus, summarise(run).all.measures, path)
 
 

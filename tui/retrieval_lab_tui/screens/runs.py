@@ -25,11 +25,10 @@ from retrieval_lab_tui.kept_runs import Kept, KeptRuns, Listed, listed, measures
 from retrieval_lab_tui.measuring import Measuring
 from retrieval_lab_tui.widgets.key_line import KeyLine
 
-_FIRST_MEASURE = "ndcg@"
-_ROOM_FOR_ONE_LINE = 120
-_NAME_WIDTH, _TIME_WIDTH, _QUERIES_WIDTH, _ENDS_WIDTH = 21, 16, 6, 9
-_MARKS = 4
-_BESIDE_BAR = _MARKS + _NAME_WIDTH + 1 + _TIME_WIDTH + _QUERIES_WIDTH + 1 + 5 + 2 + 1 + _ENDS_WIDTH
+_USUAL_MEASURE = "ndcg@{}"
+_ROOM_FOR_ONE_LINE = 140
+_MARKS, _NAME_WIDTH, _TIME_WIDTH, _QUERIES_WIDTH, _VALUE_WIDTH, _ENDS_WIDTH = 4, 24, 16, 8, 6, 9
+_BESIDE_BAR = _MARKS + _NAME_WIDTH + _QUERIES_WIDTH + 1 + _VALUE_WIDTH + 1 + _ENDS_WIDTH
 _MOST_BAR = 40
 
 
@@ -201,9 +200,10 @@ class RunsScreen(Screen[None]):
     def _arrange(self) -> None:
         """Put the runs in order again; cursor and baseline stay on their runs."""
         runs = listed(self._kept, self._measuring.measured)
-        if self._measure is None:
-            names = measures_of(runs)
-            self._measure = next((name for name in names if name.startswith(_FIRST_MEASURE)), next(iter(names), None))
+        names = measures_of(runs)
+        if self._measure not in names:
+            self._measure = _USUAL_MEASURE.format(self._file.top_k)
+            self._measure = self._measure if self._measure in names else next(iter(names), None)
         here, was_empty = self.run, not self._runs
         now = [one for one in runs if one.is_now]
         self._runs = (*now, *sorted((one for one in runs if not one.is_now), key=self._order))
@@ -260,8 +260,8 @@ class RunsScreen(Screen[None]):
 
     @property
     def _bar_width(self) -> int:
-        room = self.size.width - 2 - _BESIDE_BAR
-        return max(5, min(_MOST_BAR, room // 2 if self._is_wide else room))
+        room = self.size.width - 3 - _BESIDE_BAR
+        return max(5, min(_MOST_BAR, (room - _TIME_WIDTH) // 2 if self._is_wide else room))
 
     def _title(self) -> Content:
         count = len(self._runs)
@@ -278,7 +278,7 @@ class RunsScreen(Screen[None]):
             return Content.assemble(
                 " No other run is kept yet: ",
                 ("w", "bold"),
-                " keeps this one, and `retrieval-lab eval --save` makes one",
+                " keeps this one, `retrieval-lab eval --save` another",
             )
         return Content.assemble(
             (f" ◂ {self._measure} ▸  ", "bold $accent"),
@@ -291,41 +291,38 @@ class RunsScreen(Screen[None]):
     def _heads(self, scale: Scale, width: int) -> Content:
         if not self._runs:
             return Content("")
-        left = f"{' ' * _MARKS}{'run':<{_NAME_WIDTH}} {'made (UTC)':<{_TIME_WIDTH}}{'asked':>{_QUERIES_WIDTH}}"
-        differs = "  against the file" if self._is_wide else ""
-        return Content.styled(
-            f"{left} {'mean':<5}  {scale.ends(width)} {'95%':<{_ENDS_WIDTH}}{differs}", "$foreground-muted"
-        )
+        made, differs = (f" {'made (UTC)':<{_TIME_WIDTH}}", "  against the file") if self._is_wide else ("", "")
+        left = f"{'':{_MARKS}}{'run':<{_NAME_WIDTH}}{made}{'queries':>{_QUERIES_WIDTH}} {'mean':<{_VALUE_WIDTH}}"
+        return Content.styled(f"{left}{scale.ends(width)} {'95%':<{_ENDS_WIDTH}}{differs}", "$foreground-muted")
 
     def _lines(self, row: int, run: Listed, scale: Scale, width: int) -> Iterator[Content]:
-        """One line, or two where its settings find no room beside the bar."""
+        """One line, or two where time and settings find no room beside the bar."""
         is_here = row == self._row
         mark = Content.assemble("▸" if is_here else " ", ("◆" if run is self._baseline else " ", "bold"), "  ")
-        name = shorten_middle(one_line(f"now · {run.name}" if run.is_now else run.name), _NAME_WIDTH)
-        name += " " * (_NAME_WIDTH - cell_len(name))
-        created = one_line(run.created).replace("T", " ")[:_TIME_WIDTH]
-        line = Content.assemble(
-            mark,
-            (name, "bold"),
-            (f" {created:<{_TIME_WIDTH}}", "$foreground-muted"),
-            f"{run.corpus.queries:>{_QUERIES_WIDTH}} ",
-        ) + self._numbers(run, scale, width)
-        settings = self._settings(run)
+        name = shorten_middle(one_line(run.title), _NAME_WIDTH)
+        named = mark + Content.styled(name + " " * (_NAME_WIDTH - cell_len(name)), "bold")
+        named = named.stylize("reverse") if is_here else named
+        made = Content.styled(
+            f"{one_line(run.created).replace('T', ' ')[:_TIME_WIDTH]:<{_TIME_WIDTH}}", "$foreground-muted"
+        )
+        queries = f"{run.corpus.queries:>{_QUERIES_WIDTH}} "
+        numbers, settings = self._numbers(run, scale, width), self._settings(run)
         if self._is_wide:
-            line += Content("  ") + settings
-            yield line.stylize("reverse", 0, _MARKS + _NAME_WIDTH) if is_here else line
+            yield Content.assemble(named, " ", made, queries, numbers, "  ", settings)
         else:
-            yield line.stylize("reverse", 0, _MARKS + _NAME_WIDTH) if is_here else line
-            yield Content(" " * _MARKS) + settings
+            yield Content.assemble(named, queries, numbers)
+            yield Content.assemble(" " * _MARKS, made, "  ", settings)
 
     def _numbers(self, run: Listed, scale: Scale, width: int) -> Content:
         found = run.measures.get(self._measure or "")
         if found is None:
-            return Content("–".ljust(5 + 2 + width + 1 + _ENDS_WIDTH))
+            return Content("–".ljust(_VALUE_WIDTH + width + 1 + _ENDS_WIDTH))
         mean = self._baseline.measures.get(self._measure or "") if self._baseline is not None else None
         bar = interval_bar(found.value, found.interval, scale, width, mark=None if mean is None else mean.value)
         ends = "" if found.interval is None else f"{found.interval.low:.2f}–{found.interval.high:.2f}"
-        return Content.assemble((f"{found.value:.3f}  ", "bold"), bar, (f" {ends:<{_ENDS_WIDTH}}", "$foreground-muted"))
+        return Content.assemble(
+            (f"{found.value:<{_VALUE_WIDTH}.3f}", "bold"), bar, (f" {ends:<{_ENDS_WIDTH}}", "$foreground-muted")
+        )
 
     def _settings(self, run: Listed) -> Content:
         """What the run's configuration has otherwise than the file's, after why it cannot be compared."""
@@ -338,7 +335,7 @@ class RunsScreen(Screen[None]):
 
     def _unreadable(self) -> Iterator[Content]:
         for one in self._kept.unreadable if self._kept is not None else ():
-            yield Content.assemble((f"not a run: {one_line(one.name)}", "bold"), f"  {one_line(one.reason)}")
+            yield Content.assemble(("not read  ", "bold"), one_line(one.reason))
 
 
 def _same(left: Listed, right: Listed) -> bool:

@@ -29,9 +29,11 @@ from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _MEASURE_WIDTH, _COUNTS_WIDTH = 16, 8
 _BESIDE_BAR = 2 + _MEASURE_WIDTH + 6 + 6 + 8 + 1 + 12 + 6 + _COUNTS_WIDTH + 1
-_MOST_BAR = 48
-_KIND_WIDTH, _ID_WIDTH = 12, 12
+_MOST_BAR = 61
+_NAME_WIDTH, _KIND_WIDTH, _ID_WIDTH = 30, 12, 12
 _CARRIES = "★"
+_REVERSED = 10
+_NOWHERE = 10**9
 
 
 class VersusScreen(Screen[None]):
@@ -179,13 +181,15 @@ class VersusScreen(Screen[None]):
         trouble.display = bool(said)
         trouble.update(Content(safe("\n".join(said))))
         self.query_one("#kinds", Static).update(self._groups(), layout=False)
-        width = max(5, min(_MOST_BAR, self.size.width - 2 - _BESIDE_BAR))
+        width = max(
+            5, min(_MOST_BAR, self.size.width - 3 - _BESIDE_BAR) // 2 * 2 + 1
+        )  # odd: 0 has a cell in the middle
         scale = scale_around_zero((one.difference, one.difference_interval) for one in self.found.measures.values())
         self.query_one("#heads", Static).update(_heads(scale, width), layout=False)
         rows = [self._difference(name, one, scale, width) for name, one in self.found.measures.items()]
         self.query_one("#measures", Static).update(Content("\n").join(rows))
         self.query_one("#changed", Static).update(self._moves(), layout=False)
-        queries = [self._query(row, one) for row, one in enumerate(self._changed)]
+        queries = list(self._queries())
         nothing = Content.styled(
             "  every query has its first relevant chunk at the rank of before", "$foreground-muted"
         )
@@ -207,11 +211,9 @@ class VersusScreen(Screen[None]):
 
     def _sides(self) -> Iterator[Content]:
         sides = differences(self._pair.baseline.config, self._pair.system.config)
-        names = [one_line(name) for name in self._pair.names]
-        width = max(map(cell_len, names))
+        names = _padded([shorten_middle(one_line(name), _NAME_WIDTH) for name in self._pair.names])
         for letter, name, settings in zip("AB", names, sides, strict=True):
-            pad = " " * (width - cell_len(name))
-            yield Content.assemble((f"{letter} {name}{pad}  ", "bold"), (settings, "$foreground-muted"))
+            yield Content.assemble((f"{letter} {name}  ", "bold"), (settings, "$foreground-muted"))
 
     def _groups(self) -> Content:
         line = Content("")
@@ -244,27 +246,25 @@ class VersusScreen(Screen[None]):
         gained = sum(one.baseline is None and one.system is not None for one in self._changed)
         lost = sum(one.baseline is not None and one.system is None for one in self._changed)
         head = f" {count} quer{'y' if count == 1 else 'ies'} changed · {gained} gained, {lost} lost "
-        carry = f" by {self._measure} · {_CARRIES} carries the result · rank in A → B"
+        carry = f" by {self._measure} · {_CARRIES} carries it · rank A → B"
         return Content.assemble((head, "bold"), (carry, "$foreground-muted"))
 
-    def _query(self, row: int, one: Changed) -> Content:
-        is_here = row == self._row
-        better = (one.system or 10**9) < (one.baseline or 10**9)
-        same = one.system == one.baseline
-        style = "" if same else "$success" if better else "$error"
-        ranks = f"{_rank(one.baseline):>3} → {_rank(one.system):<3}"
-        query_id = shorten_middle(one_line(one.query_id), _ID_WIDTH)
-        kind = shorten_middle(one_line(one.kind), _KIND_WIDTH)
-        line = Content.assemble(
-            "▸" if is_here else " ",
-            (_CARRIES if one.carries else " ", "bold $warning"),
-            f" {signed(one.difference)} ",
-            (ranks, f"bold {style}".strip()),
-            f" {query_id}{' ' * (_ID_WIDTH - cell_len(query_id))} ",
-            (f"{kind}{' ' * (_KIND_WIDTH - cell_len(kind))} ", "$foreground-muted"),
-            one_line(one.query),
-        )
-        return line.stylize("reverse", 0, 10) if is_here else line
+    def _queries(self) -> Iterator[Content]:
+        ids = [shorten_middle(one_line(one.query_id), _ID_WIDTH) for one in self._changed]
+        kinds = [shorten_middle(one_line(one.kind), _KIND_WIDTH) for one in self._changed]
+        ids, kinds = _padded(ids), _padded(kinds)
+        for row, (one, query_id, kind) in enumerate(zip(self._changed, ids, kinds, strict=True)):
+            ranks = f"{_rank(one.baseline):>3} → {_rank(one.system):<3}"
+            line = Content.assemble(
+                "▸" if row == self._row else " ",
+                (_CARRIES if one.carries else " ", "bold $warning"),
+                f" {signed(one.difference)} ",
+                (ranks, f"bold {_move_style(one)}".strip()),
+                f" {query_id}  ",
+                (f"{kind}  ", "$foreground-muted"),
+                one_line(one.query),
+            )
+            yield line.stylize("reverse", 0, _REVERSED) if row == self._row else line
 
 
 def _heads(scale: Scale, width: int) -> Content:
@@ -275,3 +275,16 @@ def _heads(scale: Scale, width: int) -> Content:
 
 def _rank(rank: int | None) -> str:
     return "–" if rank is None else str(rank)
+
+
+def _move_style(one: Changed) -> str:
+    """The colour of a rank that was another: better or worse."""
+    if one.system == one.baseline:
+        return ""
+    return "$success" if (one.system or _NOWHERE) < (one.baseline or _NOWHERE) else "$error"
+
+
+def _padded(texts: list[str]) -> list[str]:
+    """The texts, all as wide as the widest."""
+    width = max(map(cell_len, texts), default=0)
+    return [text + " " * (width - cell_len(text)) for text in texts]
