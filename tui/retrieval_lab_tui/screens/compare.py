@@ -168,8 +168,9 @@ class CompareScreen(Screen[None]):
         both = ""
         if len(current) == len(_SIDES):
             both = self._show_lists(current["left"], current["right"])
-        elif "left" in current and "right" not in self._answers:
-            self._list("left").show(current["left"].lists["final"], len(current["left"].lists["final"]), "no hits")
+        elif len(current) == len(self._answers) == 1:
+            [(side, answer)] = current.items()
+            self._list(side).show(answer.lists["final"], len(answer.lists["final"]), "no hits")
         title = Content.assemble((" compare ", "bold $accent"), " ", self.place, (both, "bold"))
         self.query_one("#title", Static).update(title, layout=False)
         self.query_one("#question", Static).update(Content(self._question.shown if self._question else ""))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -16,6 +17,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab_tui.actions import RUNS, bindings
 from retrieval_lab_tui.comparing import differences
@@ -206,17 +208,22 @@ class RunsScreen(Screen[None]):
             self._measure = self._measure if self._measure in names else next(iter(names), None)
         here, was_empty = self.run, not self._runs
         now = [one for one in runs if one.is_now]
-        self._runs = (*now, *sorted((one for one in runs if not one.is_now), key=self._order))
+        self._runs = (*now, *self._ordered(one for one in runs if not one.is_now))
         self._row = 0 if here is None or was_empty else self._place(here) or 0
         self._baseline = self._usual_baseline(self._baseline)
         self._draw()
 
-    def _order(self, run: Listed) -> tuple[float, str]:
-        """What puts runs in order: the best first, or the newest."""
-        newest = "".join(chr(0x10FFFF - ord(char)) for char in run.created)
-        found = run.measures.get(self._measure or "")
-        best = 0.0 if self._by_time else 1.0 if found is None else -found.value
-        return best, newest
+    def _ordered(self, runs: Iterable[Listed]) -> list[Listed]:
+        """The newest first, or by the measure, of equal ones the newer first; those without it last."""
+        newest = sorted(runs, key=lambda one: one.created, reverse=True)
+        return newest if self._by_time else sorted(newest, key=self._badness)
+
+    def _badness(self, run: Listed) -> float:
+        found = self._estimate(run)
+        return math.inf if found is None else -found.value
+
+    def _estimate(self, run: Listed) -> Estimate | None:
+        return run.measures.get(self._measure or "")
 
     def _place(self, run: Listed) -> int | None:
         """Where a run of before stands now."""
@@ -249,9 +256,8 @@ class RunsScreen(Screen[None]):
         trouble.display = self._trouble is not None
         trouble.update(Content(safe(self._trouble or "")))
         width = self._bar_width
-        scale = scale_of(
-            (one.value, one.interval) for run in self._runs if (one := run.measures.get(self._measure or ""))
-        )
+        shown = [found for run in self._runs if (found := self._estimate(run)) is not None]
+        scale = scale_of((found.value, found.interval) for found in shown)
         self.query_one("#heads", Static).update(self._heads(scale, width))
         lines = [line for row, run in enumerate(self._runs) for line in self._lines(row, run, scale, width)]
         self.query_one("#rows", Static).update(Content("\n").join(lines))
@@ -268,7 +274,7 @@ class RunsScreen(Screen[None]):
         title = Content.assemble((" runs ", "bold $accent"))
         if self._kept is None:
             return title
-        order = "the newest first" if self._by_time else f"the best {self._measure} first"
+        order = "the newest first" if self._by_time else f"the best {one_line(self._measure or '')} first"
         return title + Content(f" {count} run{'' if count == 1 else 's'} · {order}" if count else "")
 
     def _hint(self) -> Content:
@@ -281,7 +287,7 @@ class RunsScreen(Screen[None]):
                 " keeps this one, `retrieval-lab eval --save` another",
             )
         return Content.assemble(
-            (f" ◂ {self._measure} ▸  ", "bold $accent"),
+            (f" ◂ {one_line(self._measure or '')} ▸  ", "bold $accent"),
             ("◆", "bold"),
             (" baseline  ", "$foreground-muted"),
             ("┊", "bold"),
@@ -314,10 +320,10 @@ class RunsScreen(Screen[None]):
             yield Content.assemble(" " * _MARKS, made, "  ", settings)
 
     def _numbers(self, run: Listed, scale: Scale, width: int) -> Content:
-        found = run.measures.get(self._measure or "")
+        found = self._estimate(run)
         if found is None:
             return Content("–".ljust(_VALUE_WIDTH + width + 1 + _ENDS_WIDTH))
-        mean = self._baseline.measures.get(self._measure or "") if self._baseline is not None else None
+        mean = self._estimate(self._baseline) if self._baseline is not None else None
         bar = interval_bar(found.value, found.interval, scale, width, mark=None if mean is None else mean.value)
         ends = "" if found.interval is None else f"{found.interval.low:.2f}–{found.interval.high:.2f}"
         return Content.assemble(

@@ -34,6 +34,8 @@ _NAME_WIDTH, _KIND_WIDTH, _ID_WIDTH = 30, 12, 12
 _CARRIES = "★"
 _REVERSED = 10
 _NOWHERE = 10**9
+_SHOWN = 500
+"""More rows than this take longer to lay out than anybody reads; the largest changes stand first."""
 
 
 class VersusScreen(Screen[None]):
@@ -108,7 +110,7 @@ class VersusScreen(Screen[None]):
 
     def action_move(self, rows: int) -> None:
         if self._changed:
-            self._row = max(0, min(len(self._changed) - 1, self._row + rows))
+            self._row = max(0, min(len(self._changed[:_SHOWN]) - 1, self._row + rows))
             self._draw()
 
     def action_step_kind(self, step: int) -> None:
@@ -140,7 +142,7 @@ class VersusScreen(Screen[None]):
                     self._show_group(group)
         elif widget.id == "measures" and place.y < len(self.found.measures):
             self._show_measure(list(self.found.measures)[place.y])
-        elif widget.id == "queries" and place.y < len(self._changed):
+        elif widget.id == "queries" and place.y < len(self._changed[:_SHOWN]):
             if place.y == self._row:
                 self.action_lists()
             else:
@@ -166,7 +168,7 @@ class VersusScreen(Screen[None]):
         """The queries of the kind that changed, by the measure; the cursor stays on its query where it can."""
         here = self._changed[self._row].query_id if self._changed else None
         self._changed = self._pair.changed(self._group, self._measure)
-        self._row = next((row for row, one in enumerate(self._changed) if one.query_id == here), 0)
+        self._row = next((row for row, one in enumerate(self._changed[:_SHOWN]) if one.query_id == here), 0)
         self._draw()
 
     # Drawing.
@@ -229,7 +231,8 @@ class VersusScreen(Screen[None]):
     def _difference(self, name: str, one: Comparison, scale: Scale, width: int) -> Content:
         style = sureness(one.difference, one.difference_interval)
         is_chosen = name == self._measure
-        label = shorten_middle(name, _MEASURE_WIDTH).ljust(_MEASURE_WIDTH)
+        label = shorten_middle(one_line(name), _MEASURE_WIDTH)
+        label += " " * (_MEASURE_WIDTH - cell_len(label))
         counts = f"{one.counts.wins}/{one.counts.ties}/{one.counts.losses}"
         interval = interval_text(one.difference_interval)
         return Content.assemble(
@@ -245,19 +248,20 @@ class VersusScreen(Screen[None]):
         count = len(self._changed)
         gained = sum(one.baseline is None and one.system is not None for one in self._changed)
         lost = sum(one.baseline is not None and one.system is None for one in self._changed)
-        head = f" {count} quer{'y' if count == 1 else 'ies'} changed · {gained} gained, {lost} lost "
-        carry = f" by {self._measure} · {_CARRIES} carries it · rank A → B"
+        more = f", the first {_SHOWN} shown" if count > _SHOWN else ""
+        head = f" {count} quer{'y' if count == 1 else 'ies'} changed{more} · {gained} gained, {lost} lost "
+        carry = f" by {one_line(self._measure)} · {_CARRIES} carries it · rank A → B"
         return Content.assemble((head, "bold"), (carry, "$foreground-muted"))
 
     def _queries(self) -> Iterator[Content]:
-        ids = [shorten_middle(one_line(one.query_id), _ID_WIDTH) for one in self._changed]
-        kinds = [shorten_middle(one_line(one.kind), _KIND_WIDTH) for one in self._changed]
-        ids, kinds = _padded(ids), _padded(kinds)
-        for row, (one, query_id, kind) in enumerate(zip(self._changed, ids, kinds, strict=True)):
+        changed = self._changed[:_SHOWN]
+        ids = _padded([shorten_middle(one_line(one.query_id), _ID_WIDTH) for one in changed])
+        kinds = _padded([shorten_middle(one_line(one.kind), _KIND_WIDTH) for one in changed])
+        for row, (one, query_id, kind) in enumerate(zip(changed, ids, kinds, strict=True)):
             ranks = f"{_rank(one.baseline):>3} → {_rank(one.system):<3}"
             line = Content.assemble(
                 "▸" if row == self._row else " ",
-                (_CARRIES if one.carries else " ", "bold $warning"),
+                (_CARRIES, "bold $warning") if one.carries else " ",
                 f" {signed(one.difference)} ",
                 (ranks, f"bold {_move_style(one)}".strip()),
                 f" {query_id}  ",
