@@ -14,8 +14,9 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import resolve_run, stored_runs
 from retrieval_lab.evals.resampling import TIE
 from retrieval_lab.evals.runs import CorpusFacts, QueryRecord, Run
-from retrieval_lab.evals.summary import Estimate, summarise
+from retrieval_lab.evals.summary import Estimate, Summary, summarise
 from retrieval_lab.evals.versus import Versus, versus
+from retrieval_lab_tui.comparing import differences
 from retrieval_lab_tui.jobs import Cancelled, Failed, Jobs
 from retrieval_lab_tui.measuring import Measured
 
@@ -24,12 +25,14 @@ from retrieval_lab_tui.measuring import Measured
 class Listed:
     """A run with what it comes to over all queries, without its queries: many may be listed.
 
-    `source` is its file, or the run itself while it is not kept. `is_now` holds for that of the settings of the moment.
+    `settings` says what its configuration has otherwise than that of the corpus's file. `source` is its file, or the
+    run itself while it is not kept. `is_now` holds for that of the settings of the moment.
     """
 
     name: str
     created: str
     config: PipelineConfig
+    settings: str
     corpus: CorpusFacts
     measures: Mapping[str, Estimate]
     source: Path | Run
@@ -124,9 +127,10 @@ class RunsProgressed(Message):
 
 
 class KeptRuns:
-    """Starts the jobs `runs` and `versus` for the runs of one corpus."""
+    """Starts the jobs `runs` and `versus` for the runs of one corpus, whose file has the configuration `file`."""
 
-    def __init__(self, jobs: Jobs, post: Callable[[Message], object], corpus: Path) -> None:
+    def __init__(self, jobs: Jobs, post: Callable[[Message], object], corpus: Path, file: PipelineConfig) -> None:
+        self.file = file
         self._jobs = jobs
         self._post = post
         self._corpus = corpus
@@ -141,7 +145,7 @@ class KeptRuns:
                 if cancelled():
                     raise WasCancelled("another reading of the runs was asked for")
                 self._post(RunsProgressed(len(found), len(names)))
-                found.append(_read(name, self._corpus))
+                found.append(_read(name, self._corpus, self.file))
             return Kept(
                 tuple(one for one in found if isinstance(one, Listed)),
                 tuple(one for one in found if isinstance(one, Unreadable)),
@@ -165,18 +169,12 @@ class KeptRuns:
             self._jobs.drop(kind)
 
 
-def of_the_moment(measured: Measured) -> Listed:
-    """The run of the settings of the moment, as it is listed while it is not kept."""
-    run = measured.run
-    return Listed(run.name, run.created, run.config, run.corpus, measured.summary.all.measures, run, is_now=True)
-
-
-def listed(kept: Kept | None, measured: Measured | None) -> tuple[Listed, ...]:
+def listed(kept: Kept | None, measured: Measured | None, file: PipelineConfig) -> tuple[Listed, ...]:
     """The run of the moment, once it is measured, then the kept ones; it stands there once, also when it is kept."""
     runs = kept.runs if kept is not None else ()
     if measured is None:
         return runs
-    now = of_the_moment(measured)
+    now = replace(_listed(measured.run.name, measured.run, measured.summary, measured.run, file), is_now=True)
     itself = next((one for one in runs if one.name == now.name and one.created == now.created), None)
     return (
         now if itself is None else replace(itself, is_now=True),
@@ -184,18 +182,23 @@ def listed(kept: Kept | None, measured: Measured | None) -> tuple[Listed, ...]:
     )
 
 
+def _listed(name: str, run: Run, summary: Summary, source: Path | Run, file: PipelineConfig) -> Listed:
+    settings = "the file's settings" if run.config == file else differences(file, run.config)[1]
+    return Listed(name, run.created, run.config, settings, run.corpus, summary.all.measures, source)
+
+
 def measures_of(runs: Sequence[Listed]) -> tuple[str, ...]:
     """The measures that any of the runs has, each once."""
     return tuple(dict.fromkeys(name for one in runs for name in one.measures))
 
 
-def _read(name: str, corpus: Path) -> Listed | Unreadable:
+def _read(name: str, corpus: Path, file: PipelineConfig) -> Listed | Unreadable:
     path = resolve_run(name, corpus)
     try:
         run = Run.load(path)
     except InputError as error:
         return Unreadable(str(error).replace(str(path), path.name))
-    return Listed(name, run.created, run.config, run.corpus, summarise(run).all.measures, path)
+    return _listed(name, run, summarise(run), path, file)
 
 
 def _pair(names: tuple[str, str], baseline: Run, system: Run) -> Pair:

@@ -25,8 +25,8 @@ class RunWork(Beside):
         if now.lab.replayed:
             self.say("No runs", "A bundle holds one question only; open the corpus for its runs.")
             return
-        kept_runs = KeptRuns(self._jobs, self.post_message, now.lab.corpus)
-        self.push_screen(RunsScreen(kept_runs, self.measuring, file.config))
+        kept_runs = KeptRuns(self._jobs, self.post_message, now.lab.corpus, file.config)
+        self.push_screen(RunsScreen(kept_runs, self.measuring))
 
     def action_keep_run(self) -> None:
         """Keep the run of the moment under its name."""
@@ -67,9 +67,7 @@ class RunWork(Beside):
 
     @on(RunsScreen.CompareWanted)
     def _compare_runs(self, event: RunsScreen.CompareWanted) -> None:
-        if self._lab is None:
-            return
-        kept_runs = KeptRuns(self._jobs, self.post_message, self._lab.corpus)
+        kept_runs = event.kept_runs
 
         def compared(pair: Pair) -> None:
             if self._runs_screens() == [self.screen]:

@@ -16,11 +16,9 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
-from retrieval_lab.config import PipelineConfig
 from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab_tui.actions import RUNS, bindings
-from retrieval_lab_tui.comparing import differences
 from retrieval_lab_tui.display import one_line, safe
 from retrieval_lab_tui.interval_bars import Scale, interval_bar, scale_of
 from retrieval_lab_tui.kept_runs import Kept, KeptRuns, Listed, listed, measures_of
@@ -35,10 +33,7 @@ _MOST_BAR = 40
 
 
 class RunsScreen(Screen[None]):
-    """Shows the run of the moment, once it is measured, above the kept ones; ◆ marks the baseline of comparisons.
-
-    `file` is the configuration of the corpus's file, which those of the runs are told apart from.
-    """
+    """Shows the run of the moment, once it is measured, above the kept ones; ◆ marks the baseline of comparisons."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(RUNS)
 
@@ -57,17 +52,17 @@ class RunsScreen(Screen[None]):
     class CompareWanted(Message):
         """A run is to be compared with a baseline, by a measure first."""
 
-        def __init__(self, baseline: Listed, system: Listed, measure: str) -> None:
+        def __init__(self, kept_runs: KeptRuns, baseline: Listed, system: Listed, measure: str) -> None:
             super().__init__()
+            self.kept_runs = kept_runs
             self.baseline = baseline
             self.system = system
             self.measure = measure
 
-    def __init__(self, kept_runs: KeptRuns, measuring: Measuring, file: PipelineConfig) -> None:
+    def __init__(self, kept_runs: KeptRuns, measuring: Measuring) -> None:
         super().__init__()
         self._kept_runs = kept_runs
         self._measuring = measuring
-        self._file = file
         self._kept: Kept | None = None
         self._trouble: str | None = None
         self._state = " reading the runs…"
@@ -101,6 +96,9 @@ class RunsScreen(Screen[None]):
         self.read()
 
     def on_resize(self) -> None:
+        self._draw()
+
+    def on_screen_resume(self) -> None:
         self._draw()
 
     def on_unmount(self) -> None:
@@ -180,7 +178,9 @@ class RunsScreen(Screen[None]):
             self.refused(f"This run is the baseline: {others}.")
         else:
             self._trouble = None
-            self.post_message(self.CompareWanted(baseline, run, self._measure))
+            self._draw()
+            self.query_one("#state", Static).update(Content(f" comparing with {one_line(baseline.title)}…"))
+            self.post_message(self.CompareWanted(self._kept_runs, baseline, run, self._measure))
 
     def on_click(self, event: events.Click) -> None:
         """A click on a run goes to it; on the run under the cursor, compares it."""
@@ -201,10 +201,10 @@ class RunsScreen(Screen[None]):
 
     def _arrange(self) -> None:
         """Put the runs in order again; cursor and baseline stay on their runs."""
-        runs = listed(self._kept, self._measuring.measured)
+        runs = listed(self._kept, self._measuring.measured, self._kept_runs.file)
         names = measures_of(runs)
         if self._measure not in names:
-            self._measure = _USUAL_MEASURE.format(self._file.top_k)
+            self._measure = _USUAL_MEASURE.format(self._kept_runs.file.top_k)
             self._measure = self._measure if self._measure in names else next(iter(names), None)
         here, was_empty = self.run, not self._runs
         now = [one for one in runs if one.is_now]
@@ -332,12 +332,10 @@ class RunsScreen(Screen[None]):
 
     def _settings(self, run: Listed) -> Content:
         """What the run's configuration has otherwise than the file's, after why it cannot be compared."""
-        found = differences(self._file, run.config)[1]
-        found = "the file's settings" if run.config == self._file else found
         obstacle = run.obstacle(self._baseline) if self._baseline is not None else ""
         unkept = "not kept · " if not run.is_kept else ""
         parts = [(f"{obstacle} · ", "$warning")] if obstacle else []
-        return Content.assemble(*parts, (f"{unkept}{found}", "$foreground-muted"))
+        return Content.assemble(*parts, (f"{unkept}{run.settings}", "$foreground-muted"))
 
     def _unreadable(self) -> Iterator[Content]:
         for one in self._kept.unreadable if self._kept is not None else ():
