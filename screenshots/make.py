@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from textual.pilot import Pilot
 
 from retrieval_lab.answering import Extractive
+from retrieval_lab.config import PipelineConfig
+from retrieval_lab.evals import kept
+from retrieval_lab.evals.runs import run
+from retrieval_lab.lab import Lab
+from retrieval_lab.retrievers.text import TextSearch
+from retrieval_lab.settings import NoReranker
 from retrieval_lab_tui import cited, preferences
 from retrieval_lab_tui.app import ExplorerApp
 
@@ -36,6 +43,8 @@ PICTURES = (
     Picture("settings", (160, 45), "q08", ("s", *["j"] * 9, "left")),
     Picture("compare", (160, 38), "q08", ("C", *"none", "enter")),
     Picture("measures", (160, 32), "q01", ("e", "j", "l")),
+    Picture("runs", (160, 14), "q01", ("R",)),
+    Picture("versus", (160, 32), "q01", ("R", "enter")),
     Picture("picker", (120, 30), "q01", ("f", "f3", "f2")),
     Picture("help", (120, 40), "q01", ("question_mark",)),
     Picture("why", (160, 45), "q08", ("x",)),
@@ -44,6 +53,22 @@ PICTURES = (
     Picture("analysis", (160, 45), "q08", ("a", "j", "j", "j")),
     Picture("light", (160, 45), "q08", ("2", "d")),
 )
+
+
+RUNS = {
+    "text-only": PipelineConfig(retrievers=(TextSearch(),)),
+    "without-mmr": PipelineConfig(mmr_lambda=None),
+    "no-reranker": PipelineConfig(reranker=NoReranker(), mmr_lambda=None),
+}
+
+
+def _keep_runs(folder: Path) -> None:
+    """Keep a run of each of these pipelines, the last one as the newest, away from the corpus."""
+    kept.corpus_home = lambda _: folder
+    with Lab.open() as lab:
+        for hour, (name, config) in enumerate(RUNS.items(), start=8):
+            made = replace(run(lab, config), name=name, created=f"2026-11-30T{hour:02}:00:00+00:00")
+            made.save(kept.resolve_run(name, lab.corpus))
 
 
 async def main() -> None:
@@ -84,4 +109,6 @@ async def _until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with tempfile.TemporaryDirectory() as folder:
+        _keep_runs(Path(folder))
+        asyncio.run(main())

@@ -17,6 +17,8 @@ from retrieval_lab.lab import Lab
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui import preferences
 from retrieval_lab_tui.app import ExplorerApp
+from retrieval_lab_tui.measuring import Measuring
+from tests.tui.keeping import GOLDEN
 
 Condition = Callable[[], object]
 WaitFor = Callable[[Pilot[None], Condition], Awaitable[None]]
@@ -88,3 +90,16 @@ def app() -> Iterator[ExplorerApp]:
 def golden() -> list[GoldenQuery]:
     with Lab.open() as lab:
         return list(lab.golden)
+
+
+@pytest.fixture
+def five_queries(small_corpus: Path) -> Path:
+    """Five golden queries of two kinds."""
+    (small_corpus / "golden.yaml").write_text(GOLDEN, encoding="utf-8")
+    return small_corpus
+
+
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run of the moment never comes."""
+    monkeypatch.setattr(Measuring, "start", lambda *_: None)

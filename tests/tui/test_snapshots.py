@@ -8,6 +8,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, tzinfo
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +19,21 @@ from textual.widgets import Static
 
 from retrieval_lab import metrics
 from retrieval_lab.answering import Claude
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import EnvironmentMissing
+from retrieval_lab.evals import kept, runs
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
-from retrieval_lab.settings import HashEmbedding
+from retrieval_lab.retrievers.text import TextSearch
+from retrieval_lab.settings import HashEmbedding, NoReranker
 from retrieval_lab.trace import Trace
 from retrieval_lab_tui import cited
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.compare import CompareScreen
 from retrieval_lab_tui.screens.confirm import Confirm
+from retrieval_lab_tui.screens.runs import RunsScreen
 from retrieval_lab_tui.screens.sides import SideChooser
+from retrieval_lab_tui.screens.versus import VersusScreen
 from retrieval_lab_tui.widgets.opening import Opening
 from tests.tui.fakes import FixedClock, gated, never_open, streamed
 
@@ -353,3 +361,71 @@ def test_compare_in_the_light(app: ExplorerApp, snap_compare: SnapCompare, size:
 def test_choosing_the_other_side(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
     """What can be compared with, and what to know of each before it is chosen."""
     assert snap_compare(app, terminal_size=size, run_before=keys("C"))
+
+
+class Noon(datetime):
+    """A clock that stands at noon."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return datetime(2026, 11, 30, 12, tzinfo=tz)
+
+
+@pytest.fixture
+def kept_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of four other pipelines, kept an hour after each other, and a file that is none."""
+    monkeypatch.setattr(kept, "corpus_home", lambda _: tmp_path)
+    monkeypatch.setattr(runs, "datetime", Noon)
+    monkeypatch.setattr(metrics, "perf_counter", lambda: 0.0)
+    configs = {
+        "no-reranker": PipelineConfig(reranker=NoReranker(), mmr_lambda=None),
+        "without-mmr": PipelineConfig(mmr_lambda=None),
+        "text-only": PipelineConfig(retrievers=(TextSearch(),)),
+        "five": PipelineConfig(top_k=5),
+    }
+    with Lab.open() as lab:
+        for hour, (name, config) in enumerate(configs.items(), start=8):
+            made = replace(runs.run(lab, config), name=name, created=f"2026-11-30T{hour:02}:00:00+00:00")
+            made.save(kept.resolve_run(name, lab.corpus))
+    (tmp_path / "runs" / "half.json").write_text('{"format": 1, "na', encoding="utf-8")
+
+
+async def list_runs(pilot: Pilot[Any], *first: str) -> None:
+    await keys(*first)(pilot)
+    await pilot.press("R")
+    await until(pilot, lambda: isinstance(pilot.app.screen, RunsScreen) and pilot.app.screen.baseline is not None)
+
+
+async def set_against(pilot: Pilot[Any], *first: str) -> None:
+    await list_runs(pilot, *first)
+    screen = pilot.app.screen
+    assert isinstance(screen, RunsScreen)
+    while screen.run is None or screen.run.name != "no-reranker":
+        await pilot.press("j")
+    await pilot.press("space", "g", "enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, VersusScreen))
+
+
+@TWO_SIZES
+@pytest.mark.usefixtures("kept_runs")
+def test_runs(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The run of the moment, then the kept ones by nDCG, intervals under one axis; one cannot be compared, one read."""
+    assert snap_compare(app, terminal_size=size, run_before=list_runs)
+
+
+@TWO_SIZES
+@pytest.mark.usefixtures("kept_runs")
+def test_versus(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """What differs above; each difference as a bar around 0; the queries that changed most below, three starred."""
+    assert snap_compare(app, terminal_size=size, run_before=set_against)
+
+
+@TWO_SIZES
+@pytest.mark.usefixtures("kept_runs")
+def test_versus_in_the_light(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """The same on a light ground."""
+
+    async def light(pilot: Pilot[Any]) -> None:
+        await set_against(pilot, "d")
+
+    assert snap_compare(app, terminal_size=size, run_before=light)

@@ -66,6 +66,7 @@ EXPLORE = (
         "app.measures",
         footer=True,
     ),
+    Action("runs", "R", "Runs", "Kept runs, and one against another", "app.runs"),
     Action("compare_sides", "C", "Compare", "Compare with another reranker or embedder", "app.compare"),
     Action("explain_chunk", "X", "Why this one", "The same of the chunk under the cursor", "app.explain_chunk"),
     Action("operators", "O", "Operators", "Full text with or without operators", "app.toggle_operators"),
@@ -128,8 +129,36 @@ MEASURES = (
     Action("group_left", "left,h", "Left", "The kind on the left", "move(0, -1)"),
     Action("group_right", "right,l", "Right", "The kind on the right", "move(0, 1)"),
     Action("queries", "enter", "Queries", "The queries behind the number", "queries", footer=True),
-    Action("compare", "c", "Compare", "Compare with the next run that was kept", "compare", footer=True),
-    Action("keep_run", "w", "Keep", "Keep this run", "keep", footer=True),
+    Action("measured_runs", "R,c", "Runs", "Compare with the runs that are kept", "app.runs", footer=True),
+    Action("keep_run", "w", "Keep", "Keep this run", "app.keep_run", footer=True),
+)
+
+RUNS = (
+    Action("leave_runs", "escape,R,q", "Back", "Close the runs", "leave", footer=True),
+    Action("run_up", "up,k", "Up", "The run above", "move(-1)"),
+    Action("run_down", "down,j", "Down", "The run below", "move(1)"),
+    Action("first_run", "home,g", "First", "The first run", "move(-10000)"),
+    Action("last_run", "end,G", "Last", "The last run", "move(10000)"),
+    Action("baseline", "space", "Baseline", "Make this run the baseline", "baseline", footer=True),
+    Action("compare_runs", "enter,c", "Compare", "Compare this run with the baseline", "compare", footer=True),
+    Action("measure_before", "left,h", "Measure before", "The measure before", "step(-1)"),
+    Action("measure_after", "right,l", "Measure", "The next measure", "step(1)", footer=True),
+    Action("order_runs", "o", "Order", "By the measure, or the newest first", "order", footer=True),
+    Action("keep_listed", "w", "Keep", "Keep the run of the settings of the moment", "app.keep_run", footer=True),
+)
+
+VERSUS = (
+    Action("leave_versus", "escape,q", "Back", "Close the comparison", "leave", footer=True),
+    Action("kind_before", "left,h", "Kind before", "The kind before", "step_kind(-1)"),
+    Action("kind_after", "right,l", "Kind", "All queries, then each kind", "step_kind(1)", footer=True),
+    Action("last_versus_measure", "M", "Measure before", "The measure before", "step_measure(-1)"),
+    Action("next_versus_measure", "m", "Measure", "The next measure", "step_measure(1)", footer=True),
+    Action("turn", "c,tab", "Turn", "Turn baseline and system around", "turn", footer=True),
+    Action("changed_up", "up,k", "Up", "The query above", "move(-1)"),
+    Action("changed_down", "down,j", "Down", "The query below", "move(1)"),
+    Action("first_changed", "home,g", "First", "The query that changed most", "move(-10000)"),
+    Action("last_changed", "end,G", "Last", "The query that changed least", "move(10000)"),
+    Action("changed_lists", "enter", "Lists", "The query's lists in both, side by side", "lists", footer=True),
 )
 
 COMPARE = (
@@ -237,6 +266,8 @@ GROUPS = {
     "In the analysis": ANALYSIS,
     "Writing a paragraph": PARAGRAPH,
     "Among the measures": MEASURES,
+    "Among the runs": RUNS,
+    "One run against another": VERSUS,
     "Choosing one of many": CHOOSER,
     "Finding a golden query": PICKER,
     "On a page like this": DIALOG,

@@ -20,7 +20,7 @@ from retrieval_lab_tui import preferences, themes
 from retrieval_lab_tui.actions import EXPLORE, Keymap, shown_keys
 from retrieval_lab_tui.answer import Question
 from retrieval_lab_tui.asking import known
-from retrieval_lab_tui.beside import Beside
+from retrieval_lab_tui.citing import Citing
 from retrieval_lab_tui.jobs import Cancelled
 from retrieval_lab_tui.labs import Labs, OpenLab, Served
 from retrieval_lab_tui.screens.confirm import Confirm
@@ -32,7 +32,7 @@ from retrieval_lab_tui.switching import IndexingProgressed
 _LOOK_AT_FILES_SECONDS = 2.0
 
 
-class ExplorerApp(Beside):
+class ExplorerApp(Citing):
     """`config` is the pipeline, None for the one of the corpus's lab.yaml. `open_lab` is called as `Lab.open` is, in a
     thread, and `clock` tells the seconds that a question takes; tests give others.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from textual import on
 
 from retrieval_lab_tui.cited import Cited, Heard
-from retrieval_lab_tui.diagnosing import Diagnosing
+from retrieval_lab_tui.run_work import RunWork
 from retrieval_lab_tui.screens.cited import CitedScreen
 
 
-class Citing(Diagnosing):
+class Citing(RunWork):
     """An app that answers what is on its screen."""
 
     def action_answer(self) -> None:

@@ -41,7 +41,7 @@ class GoldenWork(Switching):
 
     def action_measures(self) -> None:
         if self._has_golden("Nothing to measure") and self._lab is not None:
-            self.push_screen(MeasuresScreen(self.measuring, self._lab))
+            self.push_screen(MeasuresScreen(self.measuring))
 
     def _has_golden(self, title: str) -> bool:
         if self._lab is not None and self._lab.replayed:

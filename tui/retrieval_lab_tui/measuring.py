@@ -1,4 +1,4 @@
-"""The golden set under the settings of the moment: evaluated off the screen's thread, kept, compared."""
+"""The golden set under the settings of the moment: evaluated off the screen's thread, and kept."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from textual.message import Message
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.funnel import Funnel, funnel
-from retrieval_lab.errors import InputError
-from retrieval_lab.evals.kept import require_free, resolve_run, stored_runs
+from retrieval_lab.evals.kept import require_free, resolve_run
 from retrieval_lab.evals.runs import QueryRecord, Run, run
 from retrieval_lab.evals.summary import Group, Summary, summarise
-from retrieval_lab.evals.versus import Versus, versus
 from retrieval_lab.lab import Lab
 from retrieval_lab_tui.jobs import Cancelled, Failed, Jobs
 
@@ -55,7 +53,7 @@ class MeasuringEnded(Message):
 
 
 class Measuring:
-    """What is known of the golden set; starts the jobs `kind`, `compare` and `keep`."""
+    """What is known of the golden set; starts the jobs `kind` and `keep`."""
 
     def __init__(self, jobs: Jobs, post: Callable[[Message], object], kind: str = "measure") -> None:
         self.measured: Measured | None = None
@@ -68,7 +66,6 @@ class Measuring:
         self._jobs = jobs
         self._post = post
         self._kind = kind
-        self._compared = 0
 
     def start(self, lab: Lab, config: PipelineConfig) -> None:
         """Measure, unless it was done or is being done."""
@@ -103,20 +100,6 @@ class Measuring:
     def miss(self, here: int | None, step: int) -> int | None:
         """The place of the next miss after (1) or before (-1) the place `here`, around the end; None without any."""
         return nearest_miss(self.misses or (), here, step)
-
-    def compare_next(self, lab: Lab, done: Callable[[tuple[str, Versus]], None], failed: Failed) -> None:
-        """Compare with the kept run after the one that was compared last; `done` gets its name and the differences."""
-        measured, number = self.measured, self._compared
-        self._compared += 1
-
-        def work(_: Cancelled) -> tuple[str, Versus]:
-            names = stored_runs(lab.corpus)
-            if measured is None or not names:
-                raise InputError("No run is kept yet: w keeps this one, and so does `retrieval-lab eval --name NAME`")
-            name = names[number % len(names)]
-            return name, versus(Run.load(resolve_run(name, lab.corpus)), measured.run)
-
-        self._jobs.start("compare", work, done, failed)
 
     def keep(self, lab: Lab, done: Callable[[str], None], failed: Failed) -> None:
         """Keep the run under its name, which is made of its time; `done` gets its path."""

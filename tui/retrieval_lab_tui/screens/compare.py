@@ -95,6 +95,10 @@ class CompareScreen(Screen[None]):
         for side in _SIDES:
             self._list(side).row_lines = 1 + tall if stacked else 2 + tall
 
+    def sides_of(self, config: PipelineConfig) -> tuple[str, ...]:
+        """The sides that have this pipeline."""
+        return tuple(side for side, one in zip(_SIDES, (self.config, self.other), strict=True) if one == config)
+
     # What the app tells the screen.
 
     def asking(self, question: Question, place: Content) -> None:
@@ -103,11 +107,11 @@ class CompareScreen(Screen[None]):
         self._show()
 
     def indexing(self, name: str | None) -> None:
-        """The index of the right side is being made, of what `name` says; with None, no more."""
+        """The index of one side is being made, of what `name` says; with None, no more."""
         self.query_one(IndexingLine).show(name)
 
     def progress(self, progress: Progress) -> None:
-        """Indexing for the right side came this far."""
+        """Indexing for one side came this far."""
         self.query_one(IndexingLine).progress(progress)
 
     def answered(self, side: str, answer: Answer) -> None:
@@ -164,8 +168,9 @@ class CompareScreen(Screen[None]):
         both = ""
         if len(current) == len(_SIDES):
             both = self._show_lists(current["left"], current["right"])
-        elif "left" in current and "right" not in self._answers:
-            self._list("left").show(current["left"].lists["final"], len(current["left"].lists["final"]), "no hits")
+        elif len(current) == len(self._answers) == 1:
+            [(side, answer)] = current.items()
+            self._list(side).show(answer.lists["final"], len(answer.lists["final"]), "no hits")
         title = Content.assemble((" compare ", "bold $accent"), " ", self.place, (both, "bold"))
         self.query_one("#title", Static).update(title, layout=False)
         self.query_one("#question", Static).update(Content(self._question.shown if self._question else ""))

@@ -1,4 +1,4 @@
-"""The measures of the golden set with their intervals as bars, and against a run that was kept."""
+"""The measures of the golden set with their intervals as bars, over the funnel."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from retrieval_lab.diagnosis.funnel_text import funnel_text
-from retrieval_lab.evals.comparison import Comparison
 from retrieval_lab.evals.summary import Estimate
-from retrieval_lab.evals.versus import Versus
-from retrieval_lab.lab import Lab
 from retrieval_lab_tui.actions import MEASURES, bindings
 from retrieval_lab_tui.display import one_line, safe
 from retrieval_lab_tui.measuring import Measured, Measuring
@@ -40,8 +37,8 @@ class MeasuresScreen(Screen[None]):
     MeasuresScreen {
         & #title { height: 1; background: $panel; }
         & VerticalScroll { padding: 1 1 0 1; scrollbar-size-vertical: 1; }
-        & #groups, & #against { height: auto; }
-        & #against, & #funnel { margin-top: 1; height: auto; }
+        & #groups { height: auto; }
+        & #funnel { margin-top: 1; height: auto; }
     }
     """
 
@@ -53,10 +50,9 @@ class MeasuresScreen(Screen[None]):
             self.kind = kind
             self.measure = measure
 
-    def __init__(self, measuring: Measuring, lab: Lab) -> None:
+    def __init__(self, measuring: Measuring) -> None:
         super().__init__()
         self._measuring = measuring
-        self._lab = lab
         self._row = self._column = 0
 
     @property
@@ -69,7 +65,6 @@ class MeasuresScreen(Screen[None]):
         with VerticalScroll(can_focus=False):
             yield Static(id="groups")
             yield Static(id="funnel")
-            yield Static(id="against")
         yield KeyLine(MEASURES)
 
     def on_mount(self) -> None:
@@ -93,25 +88,6 @@ class MeasuresScreen(Screen[None]):
             self.query_one("#groups", Static).update(Content.styled(safe(str(error)), "$error"))
         else:
             self._draw()
-
-    def _compared(self, named: tuple[str, Versus]) -> None:
-        name, found = named
-        if not self.is_attached:
-            return
-        rows = [
-            Content.assemble(
-                (f" against {one_line(name)} ", "reverse"),
-                f"  {found.queries} queries; difference with 95% interval, permutation p, win/tie/loss",
-            ),
-            *(_difference(measure, one) for measure, one in found.measures.items()),
-        ]
-        rows += [
-            Content.styled(
-                f"  {change.key}: {_setting(change.baseline)} → {_setting(change.system)}", "$foreground-muted"
-            )
-            for change in found.changes
-        ]
-        self.query_one("#against", Static).update(Content("\n").join(rows))
 
     def on_click(self, event: events.Click) -> None:
         """A click on a number goes to it; on the number under the cursor, to the queries behind it."""
@@ -141,22 +117,6 @@ class MeasuresScreen(Screen[None]):
         if self.measured is not None and self.measured.summary.all.measures:
             kind = self.measured.groups[self._column][0] if self._column else None
             self.post_message(self.QueriesWanted(kind, list(self.measured.summary.all.measures)[self._row]))
-
-    def action_compare(self) -> None:
-        def failed(error: Exception) -> None:
-            if self.is_attached:
-                self.query_one("#against", Static).update(Content(safe(str(error))))
-
-        self._measuring.compare_next(self._lab, self._compared, failed)
-
-    def action_keep(self) -> None:
-        def kept(path: str) -> None:
-            self.notify(safe(path), title="Run kept", markup=False)
-
-        def failed(error: Exception) -> None:
-            self.notify(safe(str(error)), title="Not kept", severity="error", markup=False)
-
-        self._measuring.keep(self._lab, kept, failed)
 
     def _draw(self) -> None:
         title = Content.assemble((" measures ", "bold $accent"))
@@ -233,20 +193,3 @@ def _bar(low: float, value: float, high: float) -> Content:
 
 def _short(number: float) -> str:
     return f"{number:.2f}".removeprefix("0") if number < 1 else "1.0"
-
-
-def _difference(measure: str, one: Comparison) -> Content:
-    interval = one.difference_interval
-    ends = "" if interval is None else f"{interval.low:+.3f} … {interval.high:+.3f}"
-    surely = interval is not None and (interval.low > 0 or interval.high < 0)
-    style = ("$success" if one.difference > 0 else "$error") if surely else ""
-    return Content.assemble(
-        (f"  {measure:<{_NAME_WIDTH}}", "$foreground-muted"),
-        f"{one.baseline:.3f} → {one.system:.3f}  ",
-        (f"{one.difference:+.3f}", f"bold {style}".strip()),
-        f"  {ends:<18} p {one.p:.3f}  {one.counts.wins}/{one.counts.ties}/{one.counts.losses}",
-    )
-
-
-def _setting(value: object) -> str:
-    return "–" if value is None else one_line(str(value))
