@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
@@ -17,10 +18,14 @@ from retrieval_lab.extras import MissingExtra, require
 MODEL = "claude-opus-5-5"
 BUDGET_USD = 0.05
 
+SILENCE_SECONDS = 120.0
+"""After so long without a message nobody is expected to speak: without a network the SDK tries for many minutes."""
+
 _POLL_SECONDS = 0.1
 _STOPPED = "stopped before the answer was whole"
 
 _BROKEN_OFF = "the reply broke off before it was whole: ask again"
+_SILENT = f"nothing was heard of Claude for {SILENCE_SECONDS:.0f} seconds: check the network, then ask again"
 
 T = TypeVar("T")
 
@@ -93,6 +98,7 @@ class _Listener:
         self._stopped = stopped
         self._text = ""
         self._streamed = ""
+        self._last_heard = time.monotonic()
 
     async def reply(self, messages: AsyncGenerator[Any, None]) -> Reply:
         """The reply once it is whole. Raises as `ask` does; the generator is closed in the task that ran it."""
@@ -100,6 +106,8 @@ class _Listener:
         try:
             while not (await asyncio.wait({listening}, timeout=_POLL_SECONDS))[0]:
                 self._go_on()
+                if time.monotonic() - self._last_heard > SILENCE_SECONDS:
+                    raise AnswerError(_SILENT)
             if listening.cancelled():
                 raise AnswerError(_BROKEN_OFF)
             return listening.result()
@@ -112,6 +120,7 @@ class _Listener:
         async with aclosing(messages):
             while True:
                 message = await self._next(messages)
+                self._last_heard = time.monotonic()
                 self._go_on()
                 if isinstance(message, self._sdk.ResultMessage):
                     return self._whole(message)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrieval_lab import claude
 from retrieval_lab.answer import REFUSAL, SUPPORT_FLOOR, AnswerError, assemble, run, sources
 from retrieval_lab.claude import BUDGET_USD
 from retrieval_lab.embed import HashEmbedder
@@ -504,3 +505,14 @@ def test_importing_it_loads_neither_the_sdk_nor_models() -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_who_says_nothing_for_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claude, "SILENCE_SECONDS", 0.3)
+
+    async def silent(**_: Any) -> AsyncIterator[Any]:
+        await asyncio.sleep(60)
+        yield
+
+    with pytest.raises(AnswerError, match="nothing was heard of Claude"):
+        run("q", DRAFT, query_fn=silent)

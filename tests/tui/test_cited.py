@@ -157,6 +157,26 @@ async def test_a_failure_is_told_and_half_an_answer_is_not_kept(
         assert "Half" not in text(app, "#text")
 
 
+async def test_who_fails_leaves_the_answer_of_who_spoke_before(
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from claude_agent_sdk import CLINotFoundError
+
+    async def failing(**_: Any) -> AsyncIterator[Any]:
+        raise CLINotFoundError
+        yield
+
+    monkeypatch.setattr(cited, "Claude", lambda: Claude(query_fn=failing))
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, KNOWN)
+        await opened(pilot, wait_for)
+        before = text(app, "#text")
+        await pilot.press("c")
+        await wait_for(pilot, lambda: before in text(app, "#text") and text(app, "#text") != before)
+        assert "Claude" in text(app, "#text").splitlines()[0]
+        assert "extractive · " in text(app, "#state")
+
+
 @pytest.mark.parametrize("hostile", ["[@click=app.quit]go[/] [1]", "\x1b[31mred [1]", "see [link](http://x) [/] [1]"])
 async def test_an_answer_is_data(
     app: ExplorerApp, answered: Answered, wait_for: WaitFor, monkeypatch: pytest.MonkeyPatch, hostile: str

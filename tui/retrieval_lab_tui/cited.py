@@ -71,4 +71,4 @@ class Cited:
 
 def other(answerer: Answerer) -> Answerer:
     """The one who answers when this one is not to."""
-    return Extractive() if isinstance(answerer, Claude) else Claude()
+    return Claude() if isinstance(answerer, Extractive) else Extractive()

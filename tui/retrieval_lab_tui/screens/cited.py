@@ -68,6 +68,7 @@ class CitedScreen(Screen[None]):
         self._answerer: Answerer | None = None
         self._text = ""
         self._said: Said | None = None
+        self._before: tuple[Answerer | None, Said | None] = (None, None)
         self._trouble: str | None = None
         self._asked_at: float | None = None
         self._row = 0
@@ -111,6 +112,8 @@ class CitedScreen(Screen[None]):
     def _speak(self, answerer: Answerer) -> None:
         if self._grounds is None:
             return
+        if self._said is not None:
+            self._before = self._answerer, self._said
         self._answerer, self._said, self._text, self._trouble = answerer, None, "", None
         self._asked_at = self._clock()
         self._cited.say(self._grounds, answerer, self._spoken, self._failed)
@@ -130,7 +133,13 @@ class CitedScreen(Screen[None]):
         self._draw()
 
     def _failed(self, error: Exception) -> None:
-        self._trouble, self._asked_at = str(error), None
+        self._give_up(str(error))
+
+    def _give_up(self, why: str) -> None:
+        """Say why there is no answer, and show the one before again."""
+        self._trouble, self._asked_at = why, None
+        if self._before[1] is not None:
+            self._answerer, self._said = self._before
         self._draw()
 
     # What the user does.
@@ -178,8 +187,7 @@ class CitedScreen(Screen[None]):
     def action_leave(self) -> None:
         """Stop who is speaking; with nobody speaking, go back."""
         if self._cited.stop():
-            self._trouble, self._asked_at = "stopped", None
-            self._draw()
+            self._give_up("stopped")
         else:
             self.dismiss()
 
@@ -237,10 +245,10 @@ class CitedScreen(Screen[None]):
         parts: list[Content] = []
         if self._trouble is not None:
             parts.append(Content.styled(safe(self._trouble), "$error"))
-        elif self._said is not None:
+        if self._said is not None:
             parts.append(answer_content(self._said.text, self._said.report, _link))
             parts += [Content.styled(safe(line), "$warning") for line in doubts(self._said.report)]
-        elif self._text:
+        elif self._text and self._trouble is None:
             parts.append(Content(safe(self._text)))
         elif self._asked_at is not None:
             parts.append(Content.styled("…", "$foreground-muted"))
