@@ -175,8 +175,8 @@ def _print_trace(made: Trace, places: dict[str, dict[str, Place]]) -> None:
         typer.echo()
         standing = [(stage, *_place(place)) for stage, place in found.items()]
         print_table([(chunk_id, False), ("rank", True), ("score", True), ("", False)], standing)
-    for chunk_id, found in made.truncated.items():
-        typer.echo(printable(f"\n{chunk_id}: {'; '.join(map(str, found))}"))
+    for chunk_id, cuts in made.truncated.items():
+        typer.echo(printable(f"\n{chunk_id}: {'; '.join(map(str, cuts))}"))
     if made.unlabelled:
         typer.echo(f"\nno passage is marked: {printable(made.unlabelled)}")
     typer.echo()

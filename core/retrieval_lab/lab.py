@@ -14,6 +14,7 @@ import psycopg
 from psycopg import Connection
 
 from retrieval_lab.assembly import Bench, assembled
+from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, effective_config, save_config
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
@@ -35,6 +36,7 @@ from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
 from retrieval_lab.store import CHUNKS, chunks_of, fetch
+from retrieval_lab.support import best_support
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace, beyond
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
@@ -151,7 +153,7 @@ class Lab:
         made = pipeline.run(
             golden.query if golden else str(query), explain=True, cancelled=lambda: self._questions.stopping
         )
-        chunks = chunks_of(conn, [golden.doc_id], table=self._table) if golden else []
+        chunks = chunks_of(conn, golden.doc_ids, table=self._table) if golden else []
         wanted = sorted(relevant(chunks, golden)) if golden else []
         read = {**made.chunks, **{chunk.chunk_id: chunk for chunk in chunks if chunk.chunk_id in wanted}}
         return Trace(
@@ -251,6 +253,11 @@ class Lab:
             )
         return found[query_id]
 
+    def why_undefined(self, query: GoldenQuery) -> str | None:
+        """Why no chunk is relevant for the query; None when one is. Raises as `trace` does."""
+        chunks = self._questions.ask(lambda conn: chunks_of(conn, query.doc_ids, table=self._table))
+        return why_undefined(chunks, query)
+
     def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
         """The chunks with these ids, in their order; unknown ids are left out. Raises as `trace` does."""
         found = self._questions.ask(lambda conn: fetch(conn, chunk_ids, table=self._table))
@@ -258,7 +265,7 @@ class Lab:
 
     def neighbours(self, chunk_id: str) -> tuple[Chunk | None, Chunk | None]:
         """The chunks before and after this one in its document, None at its ends. Raises as `trace` does."""
-        doc_id = chunk_id.rpartition("#")[0]
+        doc_id = doc_id_of(chunk_id)
         chunks = self._questions.ask(lambda conn: chunks_of(conn, [doc_id], table=self._table))
         place = next((place for place, chunk in enumerate(chunks) if chunk.chunk_id == chunk_id), None)
         if place is None:
@@ -274,24 +281,40 @@ class Lab:
         found = {word for text in texts for word in words(text)}
         return self._questions.ask(lambda conn: self._lexemes.matching(conn, found, made.parsed))
 
-    def evaluate(self, k: int | None = None, config: PipelineConfig | None = None) -> Metrics:
-        """Means over the golden set at cut k (the configuration's `top_k` unless given).
+    def split(self, name: str) -> tuple[GoldenQuery, ...]:
+        """The golden queries of this split, in the order of the file.
+
+        Raises InputError when there are none, FaultyInput when golden.yaml has faults.
+        """
+        self.require_golden()
+        found = tuple(query for query in self.golden if query.split == name)
+        if not found:
+            there = ", ".join(sorted({query.split for query in self.golden if query.split}))
+            mend = f"there is {there}" if there else "`retrieval-lab split` makes dev and held-out"
+            raise InputError(f"{self.corpus / GOLDEN_FILE}: no query of the split {name!r}; {mend}")
+        return found
+
+    def evaluate(
+        self, k: int | None = None, config: PipelineConfig | None = None, *, split: str | None = None
+    ) -> Metrics:
+        """Means over the golden set, or a split of it, at cut k (the configuration's `top_k` unless given).
 
         Raises as `evaluate_queries` does.
         """
         config = self._fitting(config)
         if k is not None:
             config = replace(config, top_k=k)
-        return summarise(self.evaluate_queries(config), k=config.top_k, n=config.fusion.n)
+        return summarise(self.evaluate_queries(config, split=split), k=config.top_k, n=config.fusion.n)
 
     def evaluate_queries(
         self,
         config: PipelineConfig | None = None,
         *,
+        split: str | None = None,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[QueryResult]:
-        """The result of each golden query, in the order of the file.
+        """The result of each golden query, or of each of a split, in the order of the file.
 
         `progress` hears how many of how many queries are done, `cancelled` is asked before each.
 
@@ -300,16 +323,18 @@ class Lab:
         """
         config = self._fitting(config)
         self.require_golden()
-        return self._background.ask(lambda conn: self._evaluate(conn, config, progress, cancelled))
+        golden = self.golden if split is None else self.split(split)
+        return self._background.ask(lambda conn: self._evaluate(conn, golden, config, progress, cancelled))
 
     def _evaluate(
         self,
         conn: Connection[Any],
+        golden: Sequence[GoldenQuery],
         config: PipelineConfig,
         progress: Callable[[int, int], None],
         cancelled: Callable[[], bool],
     ) -> list[QueryResult]:
-        labelled = labels(conn, self.golden, table=self._table)
+        labelled = labels(conn, golden, table=self._table)
 
         def until_cancelled() -> Iterator[tuple[GoldenQuery, frozenset[str]]]:
             for done, query in enumerate(labelled):
@@ -319,7 +344,8 @@ class Lab:
                 yield query
             progress(len(labelled), len(labelled))
 
-        return list(evaluate_queries(self._pipeline(conn, config), until_cancelled()))
+        support = partial(best_support, conn, table=self._table)
+        return list(evaluate_queries(self._pipeline(conn, config), until_cancelled(), support))
 
     def server_versions(self) -> dict[str, str]:
         """The versions of the server and its vector extension: `postgresql`, `pgvector`. Raises as `trace` does."""

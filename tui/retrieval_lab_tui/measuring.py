@@ -64,7 +64,7 @@ class Measuring:
         self.misses: tuple[int, ...] | None = None
         """The places of the misses in the golden set, in its order."""
         self.unlabelled = 0
-        """How many golden queries have no passage in any chunk."""
+        """How many golden queries have a label that finds no chunk."""
         self._jobs = jobs
         self._post = post
         self._compared = 0
@@ -87,7 +87,7 @@ class Measuring:
         self.measured = measured
         self.results = {record.query_id: record for record in measured.run.queries}
         self.misses = tuple(place for place, record in enumerate(measured.run.queries) if record.is_miss)
-        self.unlabelled = sum(not record.relevant for record in measured.run.queries)
+        self.unlabelled = sum(record.is_unlabelled for record in measured.run.queries)
         self._post(MeasuringEnded())
 
     def _failed(self, error: Exception) -> None:

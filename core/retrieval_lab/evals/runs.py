@@ -6,12 +6,12 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
@@ -23,14 +23,17 @@ from retrieval_lab.evals.measures import AT_CUT
 from retrieval_lab.evals.resampling import DRAWS, RESAMPLES, SEED
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import ModelEmbedding, ModelReranker, RerankerSettings
-from retrieval_lab.stored import Stored, as_number, as_rank, as_text, read_json, shown, write_json
-from retrieval_lab.types import Document, GoldenQuery, Hit
+from retrieval_lab.stored import Stored, as_number, as_rank, as_text, as_whole, read_json, shown, write_json
+from retrieval_lab.types import Document, GoldenQuery, Hit, Level
 
 if TYPE_CHECKING:
     from retrieval_lab.lab import Lab
     from retrieval_lab.metrics import QueryResult
 
 FORMAT = 1
+
+HELD_OUT = ("held-out", "test")
+"""The splits that nothing is chosen by: that which `retrieval-lab split` makes, and that which data sets come with."""
 
 _KEYS = ("name", "created", "corpus", "config", "fingerprint", "queries")
 
@@ -41,7 +44,9 @@ class CorpusFacts:
 
     `folder` is the name of the corpus folder. `documents_hash` is that of the ids and texts of the indexed documents,
     however they were cut into chunks, `golden_hash` that of the queries and their labels; neither depends on the order
-    or the layout of the files. `documents`, `chunks` and `queries` are their numbers.
+    or the layout of the files. `documents`, `chunks` and `queries` are their numbers. `split` is the part of the golden
+    set that was evaluated, empty for all of it; `held_out_hash` is that of the `held_out` queries of its held-out
+    split, evaluated or not, None where there are none.
     """
 
     folder: str
@@ -50,6 +55,9 @@ class CorpusFacts:
     documents: int
     chunks: int
     queries: int
+    split: str = ""
+    held_out: int = 0
+    held_out_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +84,10 @@ class QueryRecord:
     """What one golden query got.
 
     `relevant` are the ids of its relevant chunks; where there are none, `undefined` says why and `measures` is empty.
-    `ranks` is the rank of the first relevant chunk in each retriever's list, in `fused`, `reranked` and `final`, None
-    where it is not there. `final` is the list that was measured, `measures` has a value for each of `measure_names`,
-    `seconds` is what the query took.
+    `level` is at what it was scored, `grades` are those of the documents that its labels judge. `ranks` is the rank of
+    the first relevant chunk, or document, in each retriever's list, in `fused`, `reranked` and `final`, None where it
+    is not there. `final` is the list that was measured, `measures` has a value for each of `measure_names`, `seconds`
+    is what the query took. `support` is that of a query that nothing answers.
     """
 
     query_id: str
@@ -90,6 +99,16 @@ class QueryRecord:
     final: tuple[Hit, ...]
     measures: Mapping[str, float]
     seconds: float
+    level: Level = "chunk"
+    grades: Mapping[str, int] = field(default_factory=dict)
+    split: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    support: float | None = None
+
+    @property
+    def is_unlabelled(self) -> bool:
+        """Whether its label finds no chunk, so that no measure is defined."""
+        return not self.relevant and self.level != "none"
 
     @property
     def is_miss(self) -> bool:
@@ -180,11 +199,13 @@ def run(
     config: PipelineConfig | None = None,
     *,
     k: int | None = None,
+    split: str | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Evaluate the golden set of the lab's corpus under a configuration, by default the lab's own, cut at k.
 
+    With `split` only the queries of that split are evaluated.
     The run's name is made from its time. `progress` and `cancelled` are as for `Lab.evaluate_queries`.
 
     Raises as that does, and InputError when files changed after they were indexed, since then nobody could say what
@@ -195,8 +216,9 @@ def run(
         config = replace(config, top_k=k)
     documents = _searched(lab)
     began = datetime.now(UTC)
-    results = lab.evaluate_queries(config, progress=progress, cancelled=cancelled)
+    results = lab.evaluate_queries(config, split=split, progress=progress, cancelled=cancelled)
     golden = [result.query for result in results]
+    held_out = [query for query in lab.golden if query.split in HELD_OUT]
     return Run(
         name=began.strftime("%Y%m%d-%H%M%S"),
         created=began.isoformat(timespec="seconds"),
@@ -207,6 +229,9 @@ def run(
             documents=len(documents),
             chunks=lab.index.chunks,
             queries=len(golden),
+            split=split or "",
+            held_out=len(held_out),
+            held_out_hash=hash_of_golden(held_out) if held_out else None,
         ),
         config=config,
         fingerprint=_fingerprint(lab, config),
@@ -234,11 +259,16 @@ def hash_of_documents(documents: Iterable[Document]) -> str:
 
 
 def hash_of_golden(golden: Iterable[GoldenQuery]) -> str:
-    """A hash of the queries and their labels, whatever their order."""
-    return _hash(tuple(asdict(one).values()) for one in sorted(golden, key=lambda one: one.query_id))
+    """A hash of the queries and their labels, whatever their order, their split and their fields."""
+    return _hash(_label(one) for one in sorted(golden, key=lambda one: one.query_id))
 
 
-def _hash(rows: Iterable[tuple[str, ...]]) -> str:
+def _label(query: GoldenQuery) -> tuple[object, ...]:
+    anchored = (query.query_id, query.query, query.kind, query.doc_id, query.anchor)
+    return (*anchored, query.relevant) if query.relevant else anchored
+
+
+def _hash(rows: Iterable[tuple[object, ...]]) -> str:
     digest = sha256()
     for row in rows:
         digest.update(json.dumps(row).encode() + b"\n")  # as JSON, so that no two rows read alike
@@ -266,19 +296,24 @@ def _searched(lab: Lab) -> list[Document]:
 
 
 def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecord:
-    relevant = tuple(sorted(result.relevant_ids))
+    relevant, golden = tuple(sorted(result.relevant_ids)), result.query
     values = [getattr(result, name) for name in AT_CUT]
     values += [result.pool[name] for name in ("fused", *(retriever.name for retriever in config.retrievers))]
     return QueryRecord(
-        query_id=result.query.query_id,
-        query=result.query.query,
-        kind=result.query.kind,
+        query_id=golden.query_id,
+        query=golden.query,
+        kind=golden.kind,
         relevant=relevant,
-        undefined=None if relevant else lab.trace(result.query, config).unlabelled or "no chunk is relevant",
+        undefined=None if relevant else lab.why_undefined(golden) or "no chunk is relevant",
         ranks=dict(result.ranks),
         final=tuple(Hit(row.chunk_id, row.score, row.rank) for row in result.final),
         measures=dict(zip(measure_names(config), values, strict=True)) if relevant else {},
         seconds=result.seconds,
+        level=golden.level,
+        grades=dict(golden.relevant),
+        split=golden.split,
+        fields=dict(golden.fields),
+        support=result.support,
     )
 
 
@@ -338,6 +373,10 @@ def _read(data: Stored) -> Run:
             documents=corpus.count("documents"),
             chunks=corpus.count("chunks"),
             queries=corpus.count("queries"),
+            # Runs of older versions know nothing of splits, and so below of grades.
+            split=corpus.text("split") if corpus.has("split") else "",
+            held_out=corpus.count("held_out") if corpus.has("held_out") else 0,
+            held_out_hash=corpus.text("held_out_hash") if corpus.has("held_out_hash") else None,
         ),
         config=PipelineConfig.from_dict(data.inner("config").values),
         fingerprint=Fingerprint(
@@ -366,7 +405,19 @@ def _read_record(value: Any, place: str) -> QueryRecord:
         final=tuple(Hit(row.text("chunk_id"), row.number("score"), rank) for rank, row in enumerate(rows, start=1)),
         measures=data.named("measures", as_number),
         seconds=data.number("seconds"),
+        level=_read_level(data) if data.has("level") else "chunk",
+        grades=data.named("grades", as_whole) if data.has("grades") else {},
+        split=data.text("split") if data.has("split") else "",
+        fields=data.named("fields", as_text) if data.has("fields") else {},
+        support=data.number("support") if data.has("support") else None,
     )
+
+
+def _read_level(data: Stored) -> Level:
+    for level in get_args(Level):
+        if data.text("level") == level:
+            return cast("Level", level)
+    raise InputError(f"{data.place}.level is {shown(data.values['level'])}; expected {', '.join(get_args(Level))}")
 
 
 def _check(found: Run) -> None:
