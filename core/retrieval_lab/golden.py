@@ -12,7 +12,7 @@ import yaml
 from retrieval_lab.errors import Fault, FaultyInput
 from retrieval_lab.text import sendable
 from retrieval_lab.types import GoldenQuery
-from retrieval_lab.yaml_nodes import NotYaml, plain_value, read_nodes
+from retrieval_lab.yaml_nodes import NotYaml, parse_nodes, plain_value, read_nodes
 
 KEYS = ("query_id", "query", "kind", "doc_id", "anchor")
 GRADED_KEYS = ("query_id", "query", "kind", "relevant")
@@ -59,9 +59,22 @@ class GoldenFile:
 
 def read_golden(path: Path | str) -> GoldenFile:
     """The good queries of a YAML file together with what is wrong with the others; raises nothing for its contents."""
-    reader = _Reader(Path(path))
-    queries = tuple(reader.queries())
-    return GoldenFile(reader.path, queries, reader.lines, tuple(reader.faults))
+    file = Path(path)
+    return _read(file, read_nodes(file))
+
+
+def parse_golden(text: str, path: Path) -> GoldenFile:
+    """What `read_golden` would give for a file at the path with this text."""
+    try:
+        return _read(path, parse_nodes(text))
+    except NotYaml as error:
+        return _read(path, Fault(path, error.line, str(error)))
+
+
+def _read(path: Path, root: yaml.Node | Fault | None) -> GoldenFile:
+    reader = _Reader(path)
+    queries = tuple(reader.queries(root))
+    return GoldenFile(path, queries, reader.lines, tuple(reader.faults))
 
 
 def load_golden(path: Path | str) -> list[GoldenQuery]:
@@ -88,9 +101,11 @@ class _Reader:
         self.lines: dict[str, dict[str, int]] = {}
         self._first: dict[str, tuple[int, dict[str, str | None]]] = {}
 
-    def queries(self) -> Iterator[GoldenQuery]:
-        root = self._compose()
+    def queries(self, root: yaml.Node | Fault | None) -> Iterator[GoldenQuery]:
         if root is None:
+            root = Fault(self.path, None, "the file is empty; expected a list of queries, [] for none")
+        if isinstance(root, Fault):
+            self.faults.append(root)
             return
         if not isinstance(root, yaml.SequenceNode):
             self._fault(root, f"expected a list of queries, each beginning with '- query_id:', found {_shape(root)}")
@@ -99,15 +114,6 @@ class _Reader:
             query = self._query(node, number)
             if query is not None:
                 yield query
-
-    def _compose(self) -> yaml.Node | None:
-        root = read_nodes(self.path)
-        if isinstance(root, Fault):
-            self.faults.append(root)
-            return None
-        if root is None:
-            self.faults.append(Fault(self.path, None, "the file is empty; expected a list of queries, [] for none"))
-        return root
 
     def _query(self, node: yaml.Node, number: int) -> GoldenQuery | None:
         """The query of one list entry, or None after noting at least one fault."""
