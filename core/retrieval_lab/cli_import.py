@@ -87,9 +87,8 @@ def _import(form: Format, path: Path, target: Path, options: Options, *, as_json
     left_out = [{"what": one.what, "count": one.count, "first": one.first, "fault": one.faulty} for one in notes]
     _tell(target, len(built.documents), len(built.golden.queries), left_out, as_json=as_json)
     if any(one.faulty for one in notes):
-        typer.echo(
-            printable(f"error: something was left out; retrieval-lab check {path} --format {form} says all"), err=True
-        )
+        told = f"error: something faulty was left out; retrieval-lab check {path} --format {form} lists all of it"
+        typer.echo(printable(told), err=True)
         raise typer.Exit(EXIT_LEFT_OUT)
 
 

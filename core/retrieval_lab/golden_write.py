@@ -47,10 +47,9 @@ def _mapping(key: str, values: Mapping[str, str]) -> Iterator[str]:
         yield line
         return
     yield f"  {key}:"
-    yield from (
-        f"    ? {name}\n    : {value}" if len(name) > _WIDTH else f"    {name}: {value}"
-        for name, value in values.items()
-    )
+    for name, value in values.items():
+        # YAML takes a key for one only if it is short, unless a question mark says so.
+        yield f"    ? {name}\n    : {value}" if len(name) > _WIDTH else f"    {name}: {value}"
 
 
 def write_splits(path: Path, splits: Mapping[str, str]) -> None:

@@ -63,11 +63,7 @@ def lines(text: str) -> Iterator[Line]:
 
 def opens_structure(line: str) -> bool:
     """Whether a line outside a fence is a heading or opens a fence."""
-    first = line.lstrip()[:1]
-    return bool(first) and (
-        (first in _FENCE_MARKS and _opened_fence(line) is not None)
-        or (first == "#" and _HEADING.match(line) is not None)
-    )
+    return _HEADING.match(line) is not None or _opened_fence(line) is not None
 
 
 def headings(text: str) -> Iterator[Line]:

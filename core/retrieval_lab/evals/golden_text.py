@@ -22,6 +22,6 @@ def golden_lines(run: Run, summary: Summary) -> Iterator[str]:
         yield f"held out are {corpus.held_out} queries, hash {corpus.held_out_hash[:_HASH_CHARS]}"
     if no_answer is not None:
         yield (
-            f"{no_answer.share.count} of {no_answer.share.of} queries that nothing answers found a passage all the same,"
-            f" with a support of {no_answer.floor:g} or more"
+            f"{no_answer.share.count} of {no_answer.share.of} queries that nothing answers found a passage all the"
+            f" same, with a support of {no_answer.floor:g} or more"
         )

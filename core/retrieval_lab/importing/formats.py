@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.errors import InputError
 from retrieval_lab.importing.beir import read_beir
 from retrieval_lab.importing.records import existing
@@ -56,6 +57,8 @@ def format_of(path: Path) -> Format:
     """The format that the path seems to hold: a corpus folder of the lab where nothing else is recognised."""
     if path.is_file():
         return Format.SQUAD
+    if (path / GOLDEN_FILE).exists():
+        return Format.GOLDEN
     if existing(path, "corpus.jsonl") and (path / "qrels").is_dir():
         return Format.BEIR
     names = [one.name.lower() for one in path.glob("[!.]*") if one.is_file()] if path.is_dir() else []

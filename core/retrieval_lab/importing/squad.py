@@ -134,9 +134,7 @@ class _Reader:
             is_place = isinstance(text, str) and isinstance(start, int) and start >= 0 and bool(text.strip())
             if is_place and context[start : start + len(text)] == text:
                 return _in_storable(context, doc_id, start, text)
-            message = (
-                f"the answer {_told(text)} does not stand at {_told(start)} of its paragraph; correct answer_start"
-            )
+            message = f"the answer {_told(text)} does not stand at {_told(start)} of its paragraph; correct the place"
             self.notes.fault(NO_ANSWER_GIVEN, self.path, line, message, query_id)
         if not given:
             message = "no answers, and is_impossible is not true; add one of the two"
