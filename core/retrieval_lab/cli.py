@@ -31,6 +31,7 @@ from retrieval_lab import (
     cli_import,
     cli_index,
     cli_rescue,
+    cli_score,
     cli_search,
     cli_split,
 )
@@ -59,6 +60,7 @@ app.command("index")(cli_index.index)
 app.command("eval")(cli_eval.evaluate)
 app.command("calibrate")(cli_calibrate.calibrate)
 app.command("compare")(cli_compare.compare)
+app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)
 app.command("import")(cli_import.import_)
 app.command("export")(cli_export.export)

@@ -1,4 +1,4 @@
-"""The command `retrieval-lab compare`: two kept runs against each other, and how `eval --baseline` prints the same."""
+"""The command `retrieval-lab compare`: kept runs against one of them, and how `eval --baseline` prints two."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ import typer
 from rich.cells import cell_len
 
 from retrieval_lab.cli_options import CorpusOption, JsonOption, print_json
+from retrieval_lab.cli_systems import (
+    chosen_measure,
+    detectable_text,
+    letter,
+    print_carriers,
+    print_distributions,
+    print_systems,
+    win_tie_loss_text,
+)
 from retrieval_lab.cli_text import counted, print_table, stdout
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.shorten import shorten_middle
@@ -17,7 +26,7 @@ from retrieval_lab.text import printable
 from retrieval_lab.wording import interval_text, setting_text, signed
 
 if TYPE_CHECKING:
-    from retrieval_lab.evals.comparison import Comparison
+    from retrieval_lab.evals.comparison import Comparison, Corrected
     from retrieval_lab.evals.runs import Run
     from retrieval_lab.evals.versus import Change, Move, Versus
 
@@ -35,38 +44,88 @@ def complete_run(ctx: typer.Context, incomplete: str) -> Iterator[str]:
     yield from (name for name in stored_runs(Path(corpus)) if name.startswith(incomplete))
 
 
-_Run = typer.Argument(help="A name, or a path ending in .json.", show_default=False, autocompletion=complete_run)
+_RUN: dict[str, Any] = {
+    "help": "A name, or a path ending in .json.",
+    "show_default": False,
+    "autocompletion": complete_run,
+}
 
 
 def compare(
-    a: Annotated[str, _Run],
-    b: Annotated[str, _Run],
+    baseline: Annotated[str, typer.Argument(metavar="A", **_RUN)],
+    systems: Annotated[list[str], typer.Argument(metavar="B [C ...]", **_RUN)],
     corpus: CorpusOption = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw how sure the difference of one measure is.")] = False,
+    measure: Annotated[
+        str | None, typer.Option("--measure", help="The measure that is drawn; by default ndcg at the cut.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare two runs that `eval --save` kept, query by query. A is the baseline, B the system.
+    """Compare runs that `eval --save` kept, query by query. A is the baseline, all others are systems against it.
 
     Prints B minus A for each measure with its 95% interval, the p of a
     permutation test, on how many queries B wins, ties and loses, and the least
     difference that so many queries could have shown; then the queries that
     carry it, what differs between the configurations, and the queries that
-    moved. Needs no database.
+    moved. Of more than two runs it prints the differences of each, and p also
+    with Holm's correction for their number. Needs no database.
 
     Example: [bold]retrieval-lab compare before after --corpus fixtures/corpus[/bold]
     """
     # numpy takes a moment to import, which `--help` need not wait for.
+    from retrieval_lab.evals.comparison import corrected
+    from retrieval_lab.evals.versus import differences, versus
+
+    if as_json and (plot or measure):
+        raise typer.BadParameter("a JSON document has no plot; leave out --json, or --plot and --measure")
+    first, *others = _loaded([baseline, *systems], corpus or bundled_corpus())
+    found = [versus(first, other) for other in others]
+    several = corrected([one.measures for one in found])
+    if as_json:
+        print_json(_document(found, several, first, others))
+    elif len(others) == 1:
+        print_versus(found[0], first, others[0])
+    else:
+        _print_several(found, several, first, others)
+    if plot or measure:
+        shown = chosen_measure(measure, [one.measures for one in found], f"ndcg@{first.k}")
+        print_distributions([differences(first, other, shown) for other in others], shown)
+    for one in found:
+        warn(one)
+
+
+def _loaded(names: Sequence[str], corpus: Path) -> list[Run]:
     from retrieval_lab.evals.kept import resolve_run
     from retrieval_lab.evals.runs import Run
-    from retrieval_lab.evals.versus import versus
 
-    folder = corpus or bundled_corpus()
-    baseline, system = (Run.load(resolve_run(name, folder)) for name in (a, b))
-    found = versus(baseline, system)
-    if as_json:
-        print_json({"baseline": head(baseline), "system": head(system), **found.to_dict()})
-    else:
-        print_versus(found, baseline, system)
-    warn(found)
+    return [Run.load(resolve_run(name, corpus)) for name in names]
+
+
+def _document(
+    found: Sequence[Versus], several: Sequence[Corrected], first: Run, others: Sequence[Run]
+) -> dict[str, Any]:
+    """Two runs in one level, more in a list of systems, with the corrected p of each."""
+    if len(others) == 1:
+        return {"baseline": head(first), "system": head(others[0]), **found[0].to_dict()}
+    systems = zip(others, found, several, strict=True)
+    return {
+        "baseline": head(first),
+        "systems": [
+            {"system": head(other), **one.to_dict(), "measures": with_holm.to_dict()}
+            for other, one, with_holm in systems
+        ],
+    }
+
+
+def _print_several(found: Sequence[Versus], several: Sequence[Corrected], first: Run, others: Sequence[Run]) -> None:
+    for number, one in enumerate((first, *others)):
+        typer.echo(f"{letter(number)}  {_title(one)}")
+    typer.echo()
+    for number, versus in enumerate(found, start=1):
+        left_out = f"; not counted: {', '.join(versus.excluded)}" if versus.excluded else ""
+        typer.echo(printable(f"{letter(number)}: {counted(versus.queries, 'query')}{left_out}"))
+    print_systems(several)
+    print_carriers(several, chosen_measure(None, [one.measures for one in found], f"ndcg@{first.k}"))
 
 
 def head(run: Run) -> dict[str, Any]:
@@ -125,9 +184,8 @@ def _numbers(one: Comparison) -> Iterator[str]:
     yield signed(one.difference)
     yield interval_text(one.difference_interval)
     yield f"{one.p:.4f}"
-    yield f"{one.counts.wins}/{one.counts.ties}/{one.counts.losses}"
-    # Where all tie there is nothing to estimate it from, and 0 would promise that any difference shows.
-    yield f"{one.detectable:.3f}" if one.detectable else "–"
+    yield win_tie_loss_text(one)
+    yield detectable_text(one)
 
 
 def _carried(found: Versus) -> Iterator[str]:

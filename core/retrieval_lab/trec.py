@@ -11,6 +11,7 @@ import gzip
 import io
 import math
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,8 +32,6 @@ GRADE_LIMIT = 2**31 - 1
 
 _GZIP = ".gz"
 _SHOWN_CHARS = 60
-_WHOLE = re.compile(rb"[+-]?[0-9]{1,10}")
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # trec_eval 10 counts no line with a `#` anywhere, and then writes beyond the memory that it took for the others.
 _UNSAFE = re.compile("[^!-~]|[%#]")
 _EMPTY = "%"
@@ -65,8 +64,9 @@ class TrecRun:
 
 def ranked_ids(scores: Mapping[str, float]) -> list[str]:
     """The ids by score descending, then by id descending, byte for byte: trec_eval's order."""
-    pairs = sorted(((score, key) for key, score in scores.items()), reverse=True)
-    return [key for _, key in pairs]
+    if len(set(scores.values())) == len(scores):
+        return sorted(scores, key=scores.__getitem__, reverse=True)  # no ties, which cost most of the time
+    return [key for _, key in sorted(((score, key) for key, score in scores.items()), reverse=True)]
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -111,50 +111,58 @@ class _Table(dict[str, dict[str, T]]):
         self.path = path
         self.faults: list[Fault] = []
         self._number: Callable[[bytes], T] = number
+        self._query = b""
+        self._documents: dict[str, T] = {}
         self._id: Callable[[bytes], str] = _decoded if encoded else bytes.decode
 
     def rows(self, columns: Sequence[str], *, more: bool) -> Iterator[tuple[int, list[bytes]]]:
         """Each line that has the columns, or more where they may be, with its number from 1."""
-        form = f"{len(columns)}: {', '.join(columns)}"
-        wrong: set[int] = set()
-        lines = good = 0
+        least, most = len(columns), sys.maxsize if more else len(columns)
+        wrong: list[tuple[int, int]] = []
+        good = 0
         for number, line in enumerate(read_bytes(self.path).split(b"\n"), start=1):
             fields = line.split()  # at ASCII white space alone, as C's isspace
             if not fields or fields[0].startswith(b"#"):
                 continue
-            lines += 1
-            if len(fields) == len(columns) or (more and len(fields) > len(columns)):
+            if least <= len(fields) <= most:
                 good += 1
                 yield number, fields
             else:
-                wrong.add(len(fields))
-                self._fault(number, f"{_columns(len(fields))}; expected {form}")
-        if not lines:
+                wrong.append((number, len(fields)))
+        self._note_columns(wrong, good, f"{least}: {', '.join(columns)}")
+
+    def _note_columns(self, wrong: Sequence[tuple[int, int]], good: int, form: str) -> None:
+        """The faults of lines with another number of columns; of a file of another kind one for all of them."""
+        if not wrong and not good:
             self._fault(None, f"the file has no lines; expected lines of {form}")
-        elif not good and lines > 1 and len(wrong) == 1:
-            # A file of another kind: one fault says more than one for each line.
-            self.faults = [Fault(self.path, None, f"every line has {_columns(wrong.pop())}; expected {form}")]
+        elif not good and len(wrong) > 1 and len({found for _, found in wrong}) == 1:
+            self._fault(None, f"every line has {_columns(wrong[0][1])}; expected {form}")
+        else:
+            for number, found in wrong:
+                self._fault(number, f"{_columns(found)}; expected {form}")
 
     def add(self, line: int, query: bytes, document: bytes, value: bytes) -> None:
         """Enter a line, or note what is wrong with it."""
         try:
-            query_id, key = self._id(query), self._id(document)
+            if query != self._query:  # lines of one query mostly stand together
+                self._documents = self.setdefault(self._id(query), {})
+                self._query = query
+            key = self._id(document)
         except UnicodeDecodeError:
             self._fault(line, f"{_shown(query)} {_shown(document)} is not UTF-8; write the file in UTF-8")
             return
-        documents = self.setdefault(query_id, {})
-        if key in documents:
+        if key in self._documents:
             self._fault(line, f"document {_shown(document)} stands twice for query {_shown(query)}; keep one line")
             return
         try:
-            documents[key] = self._number(value)
+            self._documents[key] = self._number(value)
         except ValueError as error:
             self._fault(line, str(error))
 
     def done(self) -> dict[str, dict[str, T]]:
         """What was read. Raises FaultyInput when anything is wrong."""
         if self.faults:
-            raise FaultyInput(self.faults)
+            raise FaultyInput(sorted(self.faults, key=lambda fault: fault.line or 0))
         return dict(self)
 
     def _fault(self, line: int | None, message: str) -> None:
@@ -162,15 +170,23 @@ class _Table(dict[str, dict[str, T]]):
 
 
 def _grade(field: bytes) -> int:
-    if _WHOLE.fullmatch(field) and abs(value := int(field)) <= GRADE_LIMIT:
-        return value
-    raise ValueError(f"the grade is {_shown(field)}; expected a whole number of 32 bits")
+    try:
+        value = int(field)
+    except ValueError:
+        value = GRADE_LIMIT + 1
+    if abs(value) > GRADE_LIMIT or b"_" in field:
+        raise ValueError(f"the grade is {_shown(field)}; expected a whole number of 32 bits")
+    return value
 
 
 def _score(field: bytes) -> float:
-    if _NUMBER.fullmatch(field) and math.isfinite(value := float(field)):
-        return value
-    raise ValueError(f"the score is {_shown(field)}; expected a finite number")
+    try:
+        value = float(field)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or b"_" in field:  # Python takes 1_0 for 10
+        raise ValueError(f"the score is {_shown(field)}; expected a finite number")
+    return value
 
 
 def _decoded(field: bytes) -> str:

@@ -121,6 +121,43 @@ def test_the_json_document_is_alone_on_stdout_and_has_everything(tmp_path: Path,
     assert len(found["warnings"]) == 1
 
 
+def test_more_than_two_runs_are_corrected_for_their_number(tmp_path: Path, capsys: Capture) -> None:
+    keep(
+        tmp_path, ranked("a", *[None] * 8), ranked("b", *[1] * 8), ranked("c", *[1] * 7, None), ranked("d", *[None] * 8)
+    )
+    found = document(capsys, tmp_path, "a", "b", "c", "d")
+    assert found["baseline"]["name"] == "a"
+    assert [one["system"]["name"] for one in found["systems"]] == ["b", "c", "d"]
+    p = [one["measures"]["mrr@2"]["p"] for one in found["systems"]]
+    assert p == [2 / 2**8, 2 / 2**7, 1]  # all signs alike, either way; one tie
+    corrected = [one["measures"]["mrr@2"]["p_holm"] for one in found["systems"]]
+    assert corrected == pytest.approx([3 * p[0], 2 * p[1], 1])
+    code, out, err = compare(capsys, tmp_path, "a", "b", "c", "d")
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["mrr@2", "A", "0.000"] in rows
+    assert ["B", "1.000", "+1.000", "+1.00…+1.00", "0.0078", "0.0234", "8/0/0", "–"] in rows
+    assert ["D", "0.000", "+0.000", "+.000…+.000", "1.0000", "1.0000", "0/8/0", "–"] in rows
+    assert ["C", "q1", "+1.000,", "q2", "+1.000,", "q3", "+1.000"] in rows
+
+
+def test_the_plot_of_a_difference(tmp_path: Path, capsys: Capture) -> None:
+    keep(tmp_path, ranked("a", 1, None, 2, 2), ranked("b", 1, 1, 1, None))
+    code, out, _ = compare(capsys, tmp_path, "a", "b", "--plot")
+    assert code == 0
+    assert "ndcg@2, B minus A" in out
+    assert "97.5%" in out
+    assert "mrr@2, B minus A" in compare(capsys, tmp_path, "a", "b", "b", "--measure", "mrr@2")[1]
+
+
+def test_a_plot_that_cannot_be(tmp_path: Path, capsys: Capture) -> None:
+    keep(tmp_path, ranked("a", 1), ranked("b", 2))
+    code, _, err = compare(capsys, tmp_path, "a", "b", "--measure", "map")
+    assert code == 2
+    assert "'map' is not compared here; these are: recall@2" in err
+    assert compare(capsys, tmp_path, "a", "b", "--plot", "--json")[0] == 2
+
+
 def test_one_query_has_no_interval(tmp_path: Path, capsys: Capture) -> None:
     keep(tmp_path, ranked("a", 2), ranked("b", 1))
     assert document(capsys, tmp_path, "a", "b")["measures"]["mrr@2"]["difference_interval"] is None

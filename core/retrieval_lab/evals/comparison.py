@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -71,6 +72,22 @@ class Comparison:
     counts: WinTieLoss
     detectable: float | None
     carriers: tuple[Carrier, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """One of several systems against their baseline: its comparisons, and p corrected for how many systems there are.
+
+    `p` has, for each measure, the p of `measures` after Holm's correction over the systems that have the measure.
+    Several measures of one system are not corrected for.
+    """
+
+    measures: Mapping[str, Comparison]
+    p: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparisons as JSON has them, each with its corrected p as `p_holm`."""
+        return {name: {**asdict(one), "p_holm": self.p[name]} for name, one in self.measures.items()}
 
 
 # --- all of it -----------------------------------------------------------------------------------------------------
@@ -211,6 +228,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
         corrected[index] = highest
     return corrected
+
+
+def corrected(systems: Sequence[Mapping[str, Comparison]]) -> tuple[Corrected, ...]:
+    """The comparisons of several systems with one baseline, each with its p values corrected, in the order given."""
+    p: list[dict[str, float]] = [{} for _ in systems]
+    for name in dict.fromkeys(name for one in systems for name in one):
+        having = [number for number, one in enumerate(systems) if name in one]
+        for number, value in zip(having, holm([systems[number][name].p for number in having]), strict=True):
+            p[number][name] = value
+    return tuple(Corrected(one, of_one) for one, of_one in zip(systems, p, strict=True))
 
 
 # --- what comes in -------------------------------------------------------------------------------------------------

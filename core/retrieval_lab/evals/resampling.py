@@ -83,6 +83,18 @@ def bootstrap_intervals(
     return tuple(Interval(*pair) for pair in ends)
 
 
+def bootstrap_means(values: Values, *, resamples: int = RESAMPLES, seed: int = SEED) -> Array:
+    """The bootstrap distribution of the mean: the means of the samples that `bootstrap_interval` takes quantiles of.
+
+    Raises InputError for no value, one that is not a finite number, or fewer than one resample.
+    """
+    vector = as_vector(values, "values")
+    at_least_one(len(vector), "values")
+    at_least_one(resamples, "resamples")
+    means: Array = _resampled_means(vector[:, None], resamples, _generator(seed))[0]
+    return means
+
+
 def paired_bootstrap_interval(
     system: Values, baseline: Values, *, resamples: int = RESAMPLES, seed: int = SEED, level: float = LEVEL
 ) -> Interval | None:

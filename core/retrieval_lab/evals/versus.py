@@ -6,8 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.comparison import Comparison, compare_measures
+from retrieval_lab.evals.resampling import Array
 from retrieval_lab.evals.runs import QueryRecord, Run
 from retrieval_lab.evals.summary import Latency, latency, table
 from retrieval_lab.types import GoldenQuery
@@ -76,15 +79,8 @@ def versus(baseline: Run, system: Run) -> Versus:
 
     Raises InputError when the two are of other golden sets or cuts, or no query has a relevant chunk in both.
     """
-    require_comparable(baseline, system.queries, golden_hash=system.corpus.golden_hash, k=system.k)
-    theirs = {record.query_id: record for record in baseline.queries}
-    other = theirs.keys() ^ {record.query_id for record in system.queries}
-    if other:
-        raise InputError(f"only one of the two runs holds {_listed(other)}; evaluate both again")
-    pairs = [(theirs[after.query_id], after) for after in system.queries]
-    paired = [(before, after) for before, after in pairs if before.measures and after.measures]
-    if not paired:
-        raise InputError("no query has a relevant chunk in both runs, so there is nothing to compare")
+    pairs = _pairs(baseline, system)
+    paired = _defined(pairs)
     names = [name for name in paired[0][1].measures if name in paired[0][0].measures]
     befores, afters = zip(*paired, strict=True)
     ids = [after.query_id for after in afters]
@@ -101,6 +97,34 @@ def versus(baseline: Run, system: Run) -> Versus:
         latency=(latency(baseline), latency(system)),
         warnings=tuple(_warnings(baseline, system)),
     )
+
+
+def differences(baseline: Run, system: Run, measure: str) -> Array:
+    """The measure of the system minus that of the baseline, for each query that `versus` compares, in its order.
+
+    Raises InputError as `versus` does, and when one of the two does not have the measure.
+    """
+    paired = _defined(_pairs(baseline, system))
+    names = [name for name in paired[0][1].measures if name in paired[0][0].measures]
+    if measure not in names:
+        raise InputError(f"the runs have no measure {measure!r}; both have {', '.join(names)}")
+    return np.array([after.measures[measure] - before.measures[measure] for before, after in paired])
+
+
+def _pairs(baseline: Run, system: Run) -> list[tuple[QueryRecord, QueryRecord]]:
+    require_comparable(baseline, system.queries, golden_hash=system.corpus.golden_hash, k=system.k)
+    theirs = {record.query_id: record for record in baseline.queries}
+    other = theirs.keys() ^ {record.query_id for record in system.queries}
+    if other:
+        raise InputError(f"only one of the two runs holds {_listed(other)}; evaluate both again")
+    return [(theirs[after.query_id], after) for after in system.queries]
+
+
+def _defined(pairs: Sequence[tuple[QueryRecord, QueryRecord]]) -> list[tuple[QueryRecord, QueryRecord]]:
+    paired = [(before, after) for before, after in pairs if before.measures and after.measures]
+    if not paired:
+        raise InputError("no query has a relevant chunk in both runs, so there is nothing to compare")
+    return paired
 
 
 def require_comparable(

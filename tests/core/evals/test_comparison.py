@@ -23,6 +23,7 @@ from retrieval_lab.evals.comparison import (
     carriers,
     compare,
     compare_measures,
+    corrected,
     detectable_difference,
     holm,
     win_tie_loss,
@@ -226,3 +227,17 @@ def test_no_scipy_at_run_time() -> None:
 def test_bad_input_is_told(call: Callable[[], object], cause: str) -> None:
     with pytest.raises(InputError, match=cause):
         call()
+
+
+def test_several_systems_are_corrected_measure_by_measure() -> None:
+    ids = [f"q{number}" for number in range(10)]
+    baseline = {"x": [0.0] * 10, "y": [0.0] * 10}
+    better = compare_measures({"x": [1.0] * 10, "y": [1.0] * 10}, baseline, ids)
+    mixed = compare_measures({"x": [1.0] * 6 + [0.0] * 4}, {"x": baseline["x"]}, ids)
+    one, two = corrected([better, mixed])
+    assert better["x"].p == 2 / 2**10
+    assert mixed["x"].p == 2 / 2**6
+    assert one.p == {"x": 2 * better["x"].p, "y": better["y"].p}  # only one system has y
+    assert two.p == {"x": mixed["x"].p}
+    assert one.to_dict()["x"]["p_holm"] == 2 * better["x"].p
+    assert corrected([]) == ()

@@ -1,11 +1,9 @@
-"""Measures by hand, against `retrieval_lab.metrics` to the last bit, and against trec_eval on its own files."""
+"""Measures by hand, and against `retrieval_lab.metrics` to the last bit; test_scoring has trec_eval and its peers."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +13,7 @@ from hypothesis import strategies as st
 from retrieval_lab import metrics
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals import measures
-from retrieval_lab.evals.measures import measure
-
-TREC = Path(__file__).parents[4] / "shared" / "data" / "trec_eval"
+from retrieval_lab.evals.measures import all_families, distinct_documents, measure, measure_names
 
 log2 = math.log2
 
@@ -129,87 +125,94 @@ def test_blocks_leave_no_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(measure(ranked, labels).values, whole)
 
 
-# --- trec_eval -----------------------------------------------------------------------------------------------------
-
-needs_trec = pytest.mark.skipif(not TREC.is_dir(), reason="trec_eval's test files are not here")
-CUTS = (1, 5, 10, 100, 1000)
-# Measures of ours and trec_eval's names for them; its mrr and map read the whole list.
-NAMES = {f"{ours}@{k}": f"{theirs}_{k}" for ours, theirs in (("recall", "recall"), ("precision", "P")) for k in CUTS}
-NAMES |= {f"hit@{k}": f"success_{k}" for k in CUTS}
-NAMES |= {"mrr@1000": "recip_rank", "map": "map"}
-NDCG = {f"ndcg@{k}": f"ndcg_cut_{k}" for k in CUTS}
+# --- the other measures, by hand -----------------------------------------------------------------------------------
 
 
-def qrels(name: str) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    for line in (TREC / name).read_text().splitlines():
-        if not line.split("#")[0].strip():
-            continue
-        query, _, doc, grade = line.split()[:4]
-        found[query][doc] = int(grade)
-    return found
+def value(name: str, ids: str, labels: Mapping[str, int], level: int = 1) -> float:
+    return float(measure_names([list(ids)], [labels], [name], level=level).values[0, 0])
 
 
-def run(name: str) -> dict[str, list[str]]:
-    """Lists by score, then by document id, both descending: the order of trec_eval, whatever the rank column says."""
-    scored: dict[str, list[tuple[float, str]]] = defaultdict(list)
-    for line in (TREC / name).read_text().splitlines():
-        query, _, doc, _, score = line.split()[:5]
-        scored[query].append((float(score), doc))
-    return {query: [doc for _, doc in sorted(rows, reverse=True)] for query, rows in scored.items()}
+GRADED = {"a": 1, "b": 2, "c": 1, "n": 0, "m": 0, "u": -1}
 
 
-def expected(name: str) -> dict[tuple[str, str], str]:
-    rows = [line.split() for line in (TREC / name).read_text().splitlines()]
-    return {(row[0], row[1]): row[2] for row in rows if len(row) == 3}
-
-
-def agree(
-    labels: Mapping[str, Mapping[str, int]], lists: Mapping[str, list[str]], output: str, names: Mapping[str, str]
-) -> int:
-    """Compares what the output names, by query and over all, to its four places; returns how many were compared."""
-    queries = sorted(labels)
-    measured = measure([lists.get(query, []) for query in queries], [labels[query] for query in queries], cuts=CUTS)
-    assert measured.defined.all()
-    values = {
-        query: dict(zip(measured.names, row, strict=True)) for query, row in zip(queries, measured.values, strict=True)
-    }
-    values["all"] = dict(zip(measured.names, measured.values.mean(axis=0), strict=True))
-    compared = 0
-    told = expected(output)
-    for query, by_name in values.items():
-        for ours, theirs in names.items():
-            if (theirs, query) in told:
-                assert by_name[ours] == pytest.approx(float(told[theirs, query]), abs=0.5001e-4), (ours, query)
-                compared += 1
-    return compared
-
-
-@needs_trec
 @pytest.mark.parametrize(
-    ("labels", "lists", "depth", "output"),
+    ("name", "expected"),
     [
-        ("qrels.test", "results.test", None, "out.test"),
-        ("qrels.test.with-comments", "results.test", None, "out.test"),
-        ("qrels.test", "results.test", None, "out.test.a"),
-        ("qrels.test", "results.test", None, "out.test.aq"),
-        ("qrels.test", "results.trunc", None, "out.test.aqc"),
-        ("qrels.test", "results.trunc", 100, "out.test.aqcM"),
+        ("map@3", (1 / 1 + 2 / 3) / 3),
+        ("ndcg", (1 + 2 / log2(4)) / (2 + 1 / log2(3) + 1 / log2(4))),
+        ("mrr", 1),
+        ("rprec", 2 / 3),
+        # a stands above both of the judged others, b below one of them; c is not found. R = 3, but two are judged.
+        ("bpref", (1 + (1 - 1 / 2)) / 3),
+        ("iprec@0", 1),
+        ("iprec@0.3", 1),
+        ("iprec@0.5", 2 / 3),
+        ("iprec@0.8", 2 / 3),
+        ("iprec@0.9", 0),
+        ("11pt_avg", (5 * 1 + 4 * 2 / 3 + 2 * 0) / 11),
+        ("relative_precision@2", 1 / 2),
+        ("relative_precision@10", 2 / 3),
+        ("set_precision", 2 / 6),
+        ("recall", 2 / 3),
+        ("set_f", 2 * (1 / 3) * (2 / 3) / (1 / 3 + 2 / 3)),
+        ("set_map", 2 * 2 / (6 * 3)),
+        ("set_relative_precision", 2 / 3),
+        ("judged", 5 / 6),
+        ("judged@2", 1),
+        ("judged@100", 5 / 6),
+        ("unjudged@100", 2 / 100),
+        ("num_ret", 6),
+        ("num_rel", 3),
+        ("num_rel_ret", 2),
+        ("num_nonrel_judged_ret", 2),
     ],
 )
-def test_trec_eval_agrees(labels: str, lists: str, depth: int | None, output: str) -> None:
-    cut = {query: ids[:depth] for query, ids in run(lists).items()}
-    assert agree(qrels(labels), cut, output, NAMES | NDCG) >= 6
+def test_each_measure_by_hand(name: str, expected: float) -> None:
+    assert value(name, "anbumx", GRADED) == pytest.approx(expected)
 
 
-@needs_trec
-def test_trec_eval_agrees_when_relevance_starts_at_grade_2() -> None:
-    labels = {q: {d: grade if grade >= 2 else 0 for d, grade in g.items()} for q, g in qrels("qrels.rel_level").items()}
-    assert agree(labels, run("results.test"), "out.test.aql", NAMES) > 40
+def test_recall_levels_are_rounded_to_relevant_ids_halves_up() -> None:
+    assert value("iprec@0.5", "axb", {"a": 1, "b": 1, "c": 1}) == pytest.approx(2 / 3)  # 1.5 of 3 is 2
+    assert value("iprec@0.1", "xab", {"a": 1, "b": 1, "c": 1}) == pytest.approx(2 / 3)  # 0.3 of 3 is none: the best
 
 
-@needs_trec
-def test_trec_eval_agrees_on_gains_of_more_than_one_grade() -> None:
-    graded = qrels("qrels.rel_level")
-    assert max(grade for labels in graded.values() for grade in labels.values()) == 4
-    assert agree(graded, run("results.test"), "out.test.aql", NDCG) == 16
+def test_the_lowest_relevant_grade_moves_but_gains_stay() -> None:
+    assert value("recall@1", "ab", {"a": 1, "b": 2}, level=2) == 0
+    assert value("bpref", "ab", {"a": 1, "b": 2}, level=2) == 0
+    assert value("ndcg", "ab", {"a": 1, "b": 2}, level=2) == value("ndcg", "ab", {"a": 1, "b": 2})
+
+
+def test_without_a_relevant_label_all_is_undefined_unless_it_is_to_be_what_trec_eval_makes_of_it() -> None:
+    names = [name.replace("@k", "@5").replace("@recall", "@0.5") for name in all_families()]
+    left_out = measure_names([list("ab")], [{"a": 0}], names)
+    assert np.isnan(left_out.values).all()
+    zero = measure_names([list("ab")], [{"a": 0}], names, all_defined=True)
+    assert zero.defined.tolist() == [False]
+    found = {name: v for name, v in zip(names, zero.values[0].tolist(), strict=True) if v}
+    assert found == {"num_ret": 2, "num_nonrel_judged_ret": 1, "judged": 1 / 2, "judged@5": 1 / 2, "unjudged@5": 1 / 5}
+
+
+def test_distinct_documents_of_the_first_places() -> None:
+    assert distinct_documents([list("aabbcd"), [], ["x"]]).tolist() == [3, 0, 1]
+    assert distinct_documents([list("aab")], k=2).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mapp", "the measures are recall, recall@k"),
+        ("hit", "unknown"),
+        ("rprec@3", "unknown"),
+        ("iprec@1.5", "expected 0 to 1"),
+        ("recall@x", "expected 0 or more"),
+        ("recall@-1", "expected 0 or more"),
+    ],
+)
+def test_measures_that_are_none(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        measure_names([], [], [name])
+
+
+def test_a_lowest_relevant_grade_below_1() -> None:
+    with pytest.raises(InputError, match="lowest relevant grade is 0"):
+        measure_names([], [], ["map"], level=0)
