@@ -29,7 +29,8 @@ from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.evals.gates import Gate, Outcome
-    from retrieval_lab.evals.runs import QueryRecord, Run
+    from retrieval_lab.evals.records import QueryRecord
+    from retrieval_lab.evals.runs import Run
     from retrieval_lab.evals.summary import Estimate, Group, Summary
     from retrieval_lab.evals.versus import Versus
     from retrieval_lab.lab import Lab

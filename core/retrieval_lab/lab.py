@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,8 +22,8 @@ from retrieval_lab.diagnosis.follow import Corpus, follow
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, parse_passage, parse_query
 from retrieval_lab.embed import QueryVectors
-from retrieval_lab.errors import Cancelled, EnvironmentMissing, Fault, FaultyInput, InputError
-from retrieval_lab.golden import load_golden
+from retrieval_lab.errors import Cancelled, EnvironmentMissing, InputError
+from retrieval_lab.golden_set import GoldenSet
 from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
 from retrieval_lab.lexemes import Lexemes
 from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevant, summarise, why_undefined
@@ -68,7 +67,8 @@ class Lab:
         self.index = index
         self.embedder = config.embedder.build()
         self._stamps = file_stamps(corpus, config_path(corpus)) if stamps is None else stamps
-        self.golden, self.golden_faults = _golden(corpus)
+        self._golden_set = GoldenSet.open(corpus / GOLDEN_FILE)
+        self.golden, self.golden_faults = self._golden_set.queries, self._golden_set.faults
         self._database = database
         self._rerankers: dict[RerankerSettings, Reranker | None] = {}
         self._lexemes = Lexemes()
@@ -244,14 +244,7 @@ class Lab:
 
         Raises InputError when there is none of this id or no golden.yaml, FaultyInput when that has faults.
         """
-        self.require_golden()
-        found = {query.query_id: query for query in self.golden}
-        if query_id not in found:
-            close = difflib.get_close_matches(query_id, found, n=3) or list(found)[:3]
-            raise InputError(
-                f"{self.corpus / GOLDEN_FILE}: no query {query_id!r} among {len(found)}; there is {', '.join(close)}"
-            )
-        return found[query_id]
+        return self._golden_set.query(query_id)
 
     def why_undefined(self, query: GoldenQuery) -> str | None:
         """Why no chunk is relevant for the query; None when one is. Raises as `trace` does."""
@@ -286,13 +279,7 @@ class Lab:
 
         Raises InputError when there are none, FaultyInput when golden.yaml has faults.
         """
-        self.require_golden()
-        found = tuple(query for query in self.golden if query.split == name)
-        if not found:
-            there = ", ".join(sorted({query.split for query in self.golden if query.split}))
-            mend = f"there is {there}" if there else "`retrieval-lab split` makes dev and held-out"
-            raise InputError(f"{self.corpus / GOLDEN_FILE}: no query of the split {name!r}; {mend}")
-        return found
+        return self._golden_set.split(name)
 
     def evaluate(
         self, k: int | None = None, config: PipelineConfig | None = None, *, split: str | None = None
@@ -376,12 +363,7 @@ class Lab:
 
     def require_golden(self) -> None:
         """Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty."""
-        if self.golden_faults:
-            raise FaultyInput(self.golden_faults)
-        if not self.golden:
-            raise InputError(
-                f"{self.corpus / GOLDEN_FILE}: no golden queries; without them there is nothing to measure"
-            )
+        self._golden_set.require()
 
     def _fitting(self, config: PipelineConfig | None) -> PipelineConfig:
         """The configuration, once it is sure that this lab's index serves it."""
@@ -424,13 +406,3 @@ def _server_versions(conn: Connection[Any]) -> dict[str, str]:
     statement = "SELECT current_setting('server_version'), extversion FROM pg_extension WHERE extname = 'vector'"
     row = conn.execute(statement).fetchone()
     return {} if row is None else {"postgresql": str(row[0]), "pgvector": str(row[1])}
-
-
-def _golden(corpus: Path) -> tuple[tuple[GoldenQuery, ...], tuple[Fault, ...]]:
-    path = corpus / GOLDEN_FILE
-    if not path.exists():
-        return (), ()
-    try:
-        return tuple(load_golden(path)), ()
-    except FaultyInput as error:
-        return (), error.faults

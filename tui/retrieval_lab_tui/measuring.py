@@ -11,7 +11,8 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.funnel import Funnel, funnel
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import require_free, resolve_run, stored_runs
-from retrieval_lab.evals.runs import QueryRecord, Run, run
+from retrieval_lab.evals.records import QueryRecord
+from retrieval_lab.evals.runs import Run, run
 from retrieval_lab.evals.summary import Group, Summary, summarise
 from retrieval_lab.evals.versus import Versus, versus
 from retrieval_lab.lab import Lab

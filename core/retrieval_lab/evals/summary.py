@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from retrieval_lab.evals.proportions import Share
+from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.resampling import Interval, bootstrap_intervals, mean_of
-from retrieval_lab.evals.runs import QueryRecord, Run
+from retrieval_lab.evals.runs import Run
 
 
 @dataclass(frozen=True, slots=True)

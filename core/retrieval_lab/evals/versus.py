@@ -10,8 +10,9 @@ import numpy as np
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.comparison import Comparison, compare_measures
+from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.resampling import Array
-from retrieval_lab.evals.runs import QueryRecord, Run
+from retrieval_lab.evals.runs import Run
 from retrieval_lab.evals.summary import Latency, latency, table
 from retrieval_lab.types import GoldenQuery
 

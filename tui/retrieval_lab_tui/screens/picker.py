@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.content import Content
 
-from retrieval_lab.evals.runs import QueryRecord
+from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.actions import PICKER, Action, bindings
 from retrieval_lab_tui.display import one_line
