@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from retrieval_lab.evals.resampling import Values
 
 _TITLES = ("mean", "-A", "interval", "p", "Holm", "win/tie/loss", "least")
+_GAP = 2
+_SHORTEST_NAME = 10
 _LONGEST_NAME = 20
 _WIDEST_PLOT = 100
 
@@ -34,7 +36,11 @@ def print_systems(systems: Sequence[Corrected]) -> None:
     )
     typer.echo("the same corrected for the number of systems; least is the smallest difference that could have shown\n")
     columns = [("", False), ("", False), *((title, True) for title in _TITLES)]
-    print_table(columns, list(_rows(systems)))
+    rows = list(_rows(systems))
+    numbers = [("", "", *_TITLES), *rows]
+    used = sum(_GAP + max(len(row[column]) for row in numbers) for column in range(1, len(columns)))
+    label_width = max(_SHORTEST_NAME, stdout().width - used)
+    print_table(columns, [(shorten_middle(name, label_width), *row) for name, *row in rows])
 
 
 def _rows(systems: Sequence[Corrected]) -> Iterator[tuple[str, ...]]:
@@ -42,7 +48,7 @@ def _rows(systems: Sequence[Corrected]) -> Iterator[tuple[str, ...]]:
     for name in names:
         having = [(number, one) for number, one in enumerate(systems, start=1) if name in one.measures]
         baseline = having[0][1].measures[name].baseline
-        yield (shorten_middle(name, _LONGEST_NAME), letter(0), f"{baseline:.3f}", *[""] * (len(_TITLES) - 1))
+        yield (name, letter(0), f"{baseline:.3f}", *[""] * (len(_TITLES) - 1))
         for number, one in having:
             yield ("", letter(number), *_numbers(one.measures[name], one.p[name]))
 

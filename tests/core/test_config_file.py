@@ -524,7 +524,7 @@ def test_saving_replaces_the_file_and_keeps_the_one_before_beside_it(tmp_path: P
     assert effective_config(tmp_path).config == USUAL
 
 
-@pytest.mark.parametrize("operation", ["write_text", "replace"])
+@pytest.mark.parametrize("operation", ["write_bytes", "replace"])
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
@@ -532,8 +532,8 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(
     original = getattr(Path, operation)
 
     def full(self: Path, *_: Any, **__: Any) -> Any:
-        if operation == "write_text":
-            original(self, "chunk", encoding="utf-8")  # the part that still had room
+        if operation == "write_bytes":
+            original(self, b"chunk")  # the part that still had room
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
