@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from retrieval_lab.cli_text import counted
 from retrieval_lab.errors import Fault, FaultyInput
 from retrieval_lab.importing.formats import Format, Options, read_source
 from retrieval_lab.text import printable
+
+if TYPE_CHECKING:
+    from retrieval_lab.importing.source import LeftOut
 
 EXIT_LEFT_OUT = 2
 
@@ -66,7 +70,7 @@ def _copy(path: Path, target: Path, *, as_json: bool) -> None:
 
     with progress_bar("copying") as step:
         made = copy_corpus(path, target, step)
-    _tell(target, made.documents, made.queries, [], as_json=as_json)
+    _tell(target, made.documents, made.queries, (), as_json=as_json)
     if made.faults:
         raise FaultyInput(made.faults)
 
@@ -84,19 +88,18 @@ def _import(form: Format, path: Path, target: Path, options: Options, *, as_json
         raise FaultyInput(source.notes.faults or [Fault(path, None, "no documents, so there is nothing to import")])
     with progress_bar("writing") as step:
         write_corpus(built, target, f"{form} {path.resolve().name}", step)
-    left_out = [{"what": one.what, "count": one.count, "first": one.first, "fault": one.faulty} for one in notes]
-    _tell(target, len(built.documents), len(built.golden.queries), left_out, as_json=as_json)
+    _tell(target, len(built.documents), len(built.golden.queries), notes, as_json=as_json)
     if any(one.faulty for one in notes):
         told = f"error: something faulty was left out; retrieval-lab check {path} --format {form} lists all of it"
         typer.echo(printable(told), err=True)
         raise typer.Exit(EXIT_LEFT_OUT)
 
 
-def _tell(target: Path, documents: int, queries: int, left_out: list[dict[str, Any]], *, as_json: bool) -> None:
+def _tell(target: Path, documents: int, queries: int, notes: Sequence[LeftOut], *, as_json: bool) -> None:
     if as_json:
+        left_out = [{"what": one.what, "count": one.count, "first": one.first, "fault": one.faulty} for one in notes]
         print_json({"corpus": str(target), "documents": documents, "queries": queries, "left_out": left_out})
         return
     typer.echo(printable(f"{target}: {counted(documents, 'document')}, {counted(queries, 'query')}"))
-    for one in left_out:
-        mark = "left out" if one["fault"] else "note"
-        typer.echo(printable(f"{mark}: {one['count']} {one['what']}, the first: {one['first']}"))
+    for one in notes:
+        typer.echo(printable(f"{'left out' if one.faulty else 'note'}: {one}"))

@@ -10,6 +10,7 @@ from retrieval_lab.cli_options import CorpusArgument, JsonOption, print_json
 from retrieval_lab.cli_text import print_table
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.errors import InputError
+from retrieval_lab.evals.splits import DEV, DEV_SHARE, HELD_OUT, SEED, stratified
 from retrieval_lab.golden import load_golden
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.text import printable
@@ -17,8 +18,10 @@ from retrieval_lab.text import printable
 
 def split(
     corpus: CorpusArgument = None,
-    dev: Annotated[float, typer.Option("--dev", metavar="SHARE", help="The share of the queries to choose by.")] = 0.4,
-    seed: Annotated[int, typer.Option("--seed", help="Another number deals otherwise.")] = 13,
+    dev: Annotated[
+        float, typer.Option("--dev", metavar="SHARE", help="The share of the queries to choose by.")
+    ] = DEV_SHARE,
+    seed: Annotated[int, typer.Option("--seed", help="Another number deals otherwise.")] = SEED,
     force: Annotated[bool, typer.Option("--force", help="Deal anew, though there are splits already.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the splits, and write nothing.")] = False,
     as_json: JsonOption = False,
@@ -33,7 +36,6 @@ def split(
     Example: [bold]retrieval-lab split my-corpus[/bold], then [bold]retrieval-lab eval my-corpus --split dev[/bold]
     """
     from retrieval_lab.evals.runs import hash_of_golden
-    from retrieval_lab.evals.splits import DEV, HELD_OUT, stratified
     from retrieval_lab.golden_write import write_splits
 
     path = (corpus or bundled_corpus()) / GOLDEN_FILE

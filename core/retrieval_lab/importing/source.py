@@ -51,7 +51,10 @@ class SourceQuery:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many of something were left out or changed, and the first of them; `faulty` says that it is a fault."""
+    """How many of something, called so in the plural, were left out or changed, and the first of them.
+
+    `faulty` says that each is a fault of the collection.
+    """
 
     what: str
     count: int
@@ -59,7 +62,7 @@ class LeftOut:
     faulty: bool
 
     def __str__(self) -> str:
-        return f"{self.count} {self.what}, the first: {self.first}"
+        return f"{self.what}: {self.count}, the first {self.first}"
 
 
 @dataclass(slots=True)

@@ -68,8 +68,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path, capsys: Capture) -> None:
     origin = beir(tmp_path / "kitchen", DOCUMENTS, QUERIES, test=LABELS)
     assert imported(capsys, "beir", origin, tmp_path / "corpus").splitlines() == [
         f"{tmp_path / 'corpus'}: 4 documents, 3 queries",
-        "note: 1 documents without a word, kept, the first: empty (corpus.jsonl:4)",
-        "note: 1 queries without a label, the first: q4",
+        "note: documents without a word, kept: 1, the first empty (corpus.jsonl:4)",
+        "note: queries without a label: 1, the first q4",
     ]
 
 

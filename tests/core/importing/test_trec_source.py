@@ -60,8 +60,8 @@ def test_a_folder_becomes_a_corpus(folder: Path, tmp_path: Path, capsys: pytest.
     assert cli.main(["import", "trec", str(folder), str(tmp_path / "corpus")]) == 0
     out = capsys.readouterr().out
     assert "3 documents, 2 queries" in out
-    assert "1 queries without a label, the first: 303" in out
-    assert "1 files that are not UTF-8, taken as Latin-1, the first: " in out
+    assert "queries without a label: 1, the first 303" in out
+    assert "files that are not UTF-8, taken as Latin-1: 1, the first " in out
     documents = {one.doc_id: one.text for one in read_corpus(tmp_path / "corpus").documents}
     assert {key: text.split() for key, text in documents.items()} == {
         "FT-1": ["#", "The", "&", "Sign", "The", "inn", "sign", "was", "painted.", "And", "hung."],
