@@ -60,7 +60,7 @@ class AnswerRecord:
             "versions": dict(self.versions),
             "config": dict(self.config),
             "query": self.query,
-            "golden": None if self.golden is None else asdict(self.golden),
+            "golden": None if self.golden is None else self.golden.to_dict(),
             "relevant": list(self.relevant),
             "prompt": self.prompt,
             "sources": [_source(one) for one in self.said.sources],

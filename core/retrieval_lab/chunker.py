@@ -51,6 +51,11 @@ def chunk(doc: Document, *, max_chars: int = MAX_CHARS, overlap: int = OVERLAP) 
     return chunks
 
 
+def doc_id_of(chunk_id: str) -> str:
+    """The doc_id of the document that the chunk of this id was cut from."""
+    return chunk_id.rpartition("#")[0]
+
+
 def crossed(chunks: Iterable[Chunk], start: int, end: int) -> list[Chunk]:
     """Those of a document's chunks that hold a part of its characters from `start` up to `end`, in their order."""
     return [chunk for chunk in chunks if chunk.start_char < end and chunk.end_char > start]

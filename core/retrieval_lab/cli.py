@@ -26,11 +26,14 @@ from retrieval_lab import (
     cli_diagnose,
     cli_doctor,
     cli_eval,
+    cli_export,
     cli_funnel,
+    cli_import,
     cli_index,
     cli_rescue,
     cli_score,
     cli_search,
+    cli_split,
 )
 from retrieval_lab.errors import LabError
 
@@ -59,6 +62,9 @@ app.command("calibrate")(cli_calibrate.calibrate)
 app.command("compare")(cli_compare.compare)
 app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)
+app.command("import")(cli_import.import_)
+app.command("export")(cli_export.export)
+app.command("split")(cli_split.split)
 app.add_typer(cli_analysis.app, name="analysis")
 app.add_typer(cli_config.app, name="config")
 app.command("doctor")(cli_doctor.doctor)

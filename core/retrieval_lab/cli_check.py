@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval_lab.cli_options import CorpusArgument, JsonOption, print_json
+from retrieval_lab.cli_import import DocumentsOption, QrelsOption, SplitOption, TopicsOption
+from retrieval_lab.cli_options import JsonOption, print_json
 from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted
 from retrieval_lab.corpus import GOLDEN_FILE, CorpusFiles, read_corpus
 from retrieval_lab.errors import EnvironmentMissing, Fault, FaultyInput
 from retrieval_lab.golden import GoldenFile, read_golden
+from retrieval_lab.importing.formats import NO_OPTIONS, Format, Options, format_of, read_source
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.text import printable
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from retrieval_lab.config import PipelineConfig
     from retrieval_lab.embed import Vectors
     from retrieval_lab.evals.findings import Finding
+    from retrieval_lab.importing.source import LeftOut
     from retrieval_lab.types import Chunk, Truncation
 
 EXIT_FAILED = 1
@@ -30,14 +33,20 @@ EXIT_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """What was checked and found. `excluded` are the queries that no measure counts, `unread` those not checked."""
+    """What was checked and found.
+
+    `excluded` are the queries that no measure counts since their labels find nothing, `no_answer` those that nothing
+    answers, `unread` those not checked. `left_out` is what a format has that the lab does not take as it is.
+    """
 
     corpus: Path
     documents: int
     chunks: int
     queries: int
     excluded: tuple[str, ...]
+    no_answer: tuple[str, ...]
     unread: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
     errors: int
     warnings: int
     faults: tuple[Fault, ...]
@@ -51,7 +60,9 @@ class _Result:
             "chunks": self.chunks,
             "queries": self.queries,
             "excluded": list(self.excluded),
+            "no_answer": list(self.no_answer),
             "unread": list(self.unread),
+            "left_out": [{"what": one.what, "count": one.count, "first": one.first} for one in self.left_out],
             "errors": self.errors,
             "warnings": self.warnings,
             "faults": [one.to_dict() for one in self.faults],
@@ -59,25 +70,47 @@ class _Result:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """Labels with the documents that they are about, read from a corpus folder or from another format."""
+
+    files: CorpusFiles
+    golden: GoldenFile
+    lines: Mapping[str, int]
+    left_out: tuple[LeftOut, ...] = ()
+
+
 @takes_pipeline
 def check(
-    corpus: CorpusArgument = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Argument(help="A corpus folder, or labels in another format; else the bundled one.", show_default=False),
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", metavar="FORMAT", help="beir, trec, squad or golden; else as it looks."),
+    ] = None,
+    split: SplitOption = None,
+    topics: TopicsOption = None,
+    qrels: QrelsOption = None,
+    documents: DocumentsOption = None,
     choice: PipelineChoice = UNCHANGED,
     as_json: JsonOption = False,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Documents that the corpus does not have are warnings, not errors.")
     ] = False,
 ) -> None:
-    """Check golden.yaml against the corpus: ids, anchors, give-away queries, near-duplicates. Needs no database.
+    """Check labels against their corpus: ids, anchors, give-away queries, near-duplicates. Needs no database.
 
-    Chunks are cut as the configuration says. Everything is listed at once, errors first. Exit code 1 when there are
-    errors, 2 when a file cannot be read, 0 with warnings alone.
+    Chunks are cut as the configuration says. Everything is listed at once, errors first, and what is excluded is
+    counted. Exit code 1 when there are errors, 2 when a file or a line of it cannot be read, 0 with warnings alone.
 
     Example: [bold]retrieval-lab check fixtures/corpus[/bold]
     """
     folder = corpus if corpus is not None else bundled_corpus()
-    settings = choice.configured(corpus).config
-    result = _checked(read_corpus(folder), read_golden(folder / GOLDEN_FILE), folder, settings, allow_missing)
+    settings = choice.configured(folder.parent if folder.is_file() else folder).config
+    labelled = _labelled(folder, form or format_of(folder), Options(split, topics, qrels, documents))
+    result = _checked(labelled, folder, settings, allow_missing)
     if as_json:
         print_json(result.to_dict())
     else:
@@ -88,14 +121,25 @@ def check(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _checked(
-    files: CorpusFiles, golden: GoldenFile, folder: Path, config: PipelineConfig, allow_missing: bool
-) -> _Result:
+def _labelled(path: Path, form: Format, options: Options) -> _Labelled:
+    if form is Format.GOLDEN and options == NO_OPTIONS:
+        return _Labelled(read_corpus(path), read_golden(path / GOLDEN_FILE), {})
+    from retrieval_lab.importing.build import build
+
+    source = read_source(form, path, options)
+    built = build(source)
+    left_out = tuple(one for one in source.notes.summary() if not one.faulty)
+    files = CorpusFiles(built.documents, built.paths, tuple(source.notes.faults))
+    return _Labelled(files, built.golden, built.lines, left_out)
+
+
+def _checked(labelled: _Labelled, folder: Path, config: PipelineConfig, allow_missing: bool) -> _Result:
     # numpy takes a moment to import, which the other commands need not wait for.
     from retrieval_lab.evals.labels import check_labels, counts, excluded
 
+    files, golden = labelled.files, labelled.golden
     unreadable = {fault.path.stem for fault in files.faults} - set(files.paths)
-    known = tuple(query for query in golden.queries if query.doc_id not in unreadable)
+    known = tuple(query for query in golden.queries if unreadable.isdisjoint(query.doc_ids))
     chunks = [piece for document in files.documents for piece in config.chunker.chunks(document)]
     truncated, uncounted = _truncated(config, chunks)
     findings = check_labels(
@@ -105,6 +149,7 @@ def _checked(
         embeddings=_embeddings(config, chunks),
         truncated=truncated,
         paths=files.paths,
+        lines=labelled.lines,
         max_chars=config.chunker.max_chars,
         allow_missing=allow_missing,
     )
@@ -116,7 +161,9 @@ def _checked(
         chunks=len(chunks),
         queries=len(known),
         excluded=tuple(excluded(findings)),
-        unread=tuple(query.query_id for query in golden.queries if query.doc_id in unreadable),
+        no_answer=tuple(query.query_id for query in known if query.level == "none"),
+        unread=tuple(query.query_id for query in golden.queries if not unreadable.isdisjoint(query.doc_ids)),
+        left_out=labelled.left_out,
         errors=errors,
         warnings=warnings,
         faults=(*files.faults, *golden.faults),
@@ -164,6 +211,9 @@ def _described(result: _Result) -> Iterator[str]:
     yield f"{found} in {', '.join(counted(number, noun) for number, noun in what)}"
     if result.excluded:
         yield _left_out(result.excluded, "left out of every measure, since no chunk is relevant")
+    if result.no_answer:
+        yield f"{counted(len(result.no_answer), 'query')} that nothing answers, counted apart"
+    yield from (printable(f"note: {one}") for one in result.left_out)
     if result.unread:
         yield _left_out(result.unread, "not checked, since the document could not be read")
 

@@ -29,7 +29,8 @@ from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.evals.gates import Gate, Outcome
-    from retrieval_lab.evals.runs import QueryRecord, Run
+    from retrieval_lab.evals.records import QueryRecord
+    from retrieval_lab.evals.runs import Run
     from retrieval_lab.evals.summary import Estimate, Group, Summary
     from retrieval_lab.evals.versus import Versus
     from retrieval_lab.lab import Lab
@@ -81,6 +82,10 @@ def evaluate(
     corpus: CorpusArgument = None,
     k: Annotated[
         int | None, typer.Option("--k", min=1, help="Cut of the final list; else the configuration's top_k.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="NAME", help="Evaluate this split alone, such as dev or held-out."),
     ] = None,
     choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
@@ -139,7 +144,7 @@ def evaluate(
         raise InputError("--force has no effect without --save, --name or --record")
     folder = corpus or bundled_corpus()
     if replay is not None:
-        if any((k, dsn, save, name, record, choice != UNCHANGED)):
+        if any((k, split, dsn, save, name, record, choice != UNCHANGED)):
             raise InputError(
                 "--replay shows a run as it was; with it go --failures, --baseline, --fail-under and --json"
             )
@@ -154,7 +159,7 @@ def evaluate(
     other = _baseline(baseline, folder)
     target = _target(name, folder, force=force) if name is not None else None
     with opened_lab(corpus, choice, dsn) as lab:
-        made = _run(lab, other)
+        made = _run(lab, other, split)
         if name is not None or save:
             target = target or _free_target(made.name, folder)
             made = replace(made, name=target.stem)
@@ -240,15 +245,15 @@ def _free_target(name: str, folder: Path) -> Path:
 # --- the work ------------------------------------------------------------------------------------------------------
 
 
-def _run(lab: Lab, baseline: Run | None) -> Run:
+def _run(lab: Lab, baseline: Run | None, split: str | None) -> Run:
     from retrieval_lab.evals.runs import hash_of_golden, run
     from retrieval_lab.evals.versus import require_comparable
 
-    if baseline is not None and lab.golden:
-        golden_hash = hash_of_golden(lab.golden)
-        require_comparable(baseline, lab.golden, golden_hash=golden_hash, k=lab.config.top_k)
+    golden = lab.golden if split is None else lab.split(split)
+    if baseline is not None and golden:
+        require_comparable(baseline, golden, golden_hash=hash_of_golden(golden), k=lab.config.top_k)
     with progress_bar("evaluating") as step:
-        return run(lab, progress=step)
+        return run(lab, split=split, progress=step)
 
 
 def _evaluated(
@@ -315,6 +320,7 @@ def _print(found: _Evaluated, *, failures: bool) -> None:
 
 
 def _print_summary(found: _Evaluated) -> None:
+    from retrieval_lab.evals.golden_text import golden_lines
     from retrieval_lab.evals.runs import measure_names
 
     groups = {"all": found.summary.all, **found.summary.by_kind}
@@ -332,6 +338,8 @@ def _print_summary(found: _Evaluated) -> None:
     typer.echo(printable(f"embedder {printed.embedder}, reranker {printed.reranker}{scans}"))
     typer.echo(f"means with 95% percentile bootstrap intervals, {printed.resamples:,} resamples of the queries")
     typer.echo(f"a query takes {latency.median * 1e3:.1f} ms (median), 95% at most {latency.p95 * 1e3:.1f} ms")
+    for line in golden_lines(found.run, found.summary):
+        typer.echo(printable(line))
     if found.summary.undefined:
         typer.echo(printable(f"not counted, no chunk is relevant: {', '.join(found.summary.undefined)}"))
 
@@ -376,7 +384,7 @@ def _end(value: float) -> str:
 
 
 def _failures(run: Run) -> list[QueryRecord]:
-    return [record for record in run.queries if record.ranks["final"] is None]
+    return [record for record in run.queries if record.is_miss or record.is_unlabelled]
 
 
 def _failure(record: QueryRecord) -> dict[str, Any]:

@@ -78,14 +78,14 @@ def measure(
 
 def _failures(results: Sequence[QueryResult]) -> Iterator[str]:
     for result in results:
-        if result.ranks["final"] is None:
+        if result.ranks["final"] is None and result.query.level != "none":
             yield f"{result.query.query_id}, {result.query.kind}, {result.ranks['reranked'] or 'none'}"
 
 
 def _undefined(conn: Connection[Any], golden_file: Path, results: Sequence[QueryResult]) -> list[Fault]:
     """A fault for each query that no mean counts."""
-    queries = [result.query for result in results if not result.relevant_ids]
-    chunks = chunks_of(conn, [query.doc_id for query in queries])
+    queries = [one.query for one in results if not one.relevant_ids and one.query.level != "none"]
+    chunks = chunks_of(conn, [doc_id for query in queries for doc_id in query.doc_ids])
     return [Fault(golden_file, None, why_undefined(chunks, query) or "", query.query_id) for query in queries]
 
 

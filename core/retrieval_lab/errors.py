@@ -80,3 +80,8 @@ class FaultyInput(InputError):
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+    @classmethod
+    def of(cls, path: Path, line: int | None, message: str) -> FaultyInput:
+        """The error of one fault alone."""
+        return cls([Fault(path, line, message)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ import psycopg
 from psycopg import Connection
 
 from retrieval_lab.assembly import Bench, assembled
+from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, effective_config, save_config
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
@@ -22,8 +22,8 @@ from retrieval_lab.diagnosis.follow import Corpus, follow
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, parse_passage, parse_query
 from retrieval_lab.embed import QueryVectors
-from retrieval_lab.errors import Cancelled, EnvironmentMissing, Fault, FaultyInput, InputError
-from retrieval_lab.golden import load_golden
+from retrieval_lab.errors import Cancelled, EnvironmentMissing, InputError
+from retrieval_lab.golden_set import GoldenSet
 from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
 from retrieval_lab.lexemes import Lexemes
 from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevant, summarise, why_undefined
@@ -35,6 +35,7 @@ from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
 from retrieval_lab.store import CHUNKS, chunks_of, fetch
+from retrieval_lab.support import best_support
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace, beyond
 from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
@@ -66,7 +67,8 @@ class Lab:
         self.index = index
         self.embedder = config.embedder.build()
         self._stamps = file_stamps(corpus, config_path(corpus)) if stamps is None else stamps
-        self.golden, self.golden_faults = _golden(corpus)
+        self._golden_set = GoldenSet.open(corpus / GOLDEN_FILE)
+        self.golden, self.golden_faults = self._golden_set.queries, self._golden_set.faults
         self._database = database
         self._rerankers: dict[RerankerSettings, Reranker | None] = {}
         self._lexemes = Lexemes()
@@ -151,7 +153,7 @@ class Lab:
         made = pipeline.run(
             golden.query if golden else str(query), explain=True, cancelled=lambda: self._questions.stopping
         )
-        chunks = chunks_of(conn, [golden.doc_id], table=self._table) if golden else []
+        chunks = chunks_of(conn, golden.doc_ids, table=self._table) if golden else []
         wanted = sorted(relevant(chunks, golden)) if golden else []
         read = {**made.chunks, **{chunk.chunk_id: chunk for chunk in chunks if chunk.chunk_id in wanted}}
         return Trace(
@@ -252,14 +254,12 @@ class Lab:
 
         Raises InputError when there is none of this id or no golden.yaml, FaultyInput when that has faults.
         """
-        self.require_golden()
-        found = {query.query_id: query for query in self.golden}
-        if query_id not in found:
-            close = difflib.get_close_matches(query_id, found, n=3) or list(found)[:3]
-            raise InputError(
-                f"{self.corpus / GOLDEN_FILE}: no query {query_id!r} among {len(found)}; there is {', '.join(close)}"
-            )
-        return found[query_id]
+        return self._golden_set.query(query_id)
+
+    def why_undefined(self, query: GoldenQuery) -> str | None:
+        """Why no chunk is relevant for the query; None when one is. Raises as `trace` does."""
+        chunks = self._questions.ask(lambda conn: chunks_of(conn, query.doc_ids, table=self._table))
+        return why_undefined(chunks, query)
 
     def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
         """The chunks with these ids, in their order; unknown ids are left out. Raises as `trace` does."""
@@ -268,7 +268,7 @@ class Lab:
 
     def neighbours(self, chunk_id: str) -> tuple[Chunk | None, Chunk | None]:
         """The chunks before and after this one in its document, None at its ends. Raises as `trace` does."""
-        doc_id = chunk_id.rpartition("#")[0]
+        doc_id = doc_id_of(chunk_id)
         chunks = self._questions.ask(lambda conn: chunks_of(conn, [doc_id], table=self._table))
         place = next((place for place, chunk in enumerate(chunks) if chunk.chunk_id == chunk_id), None)
         if place is None:
@@ -284,24 +284,34 @@ class Lab:
         found = {word for text in texts for word in words(text)}
         return self._questions.ask(lambda conn: self._lexemes.matching(conn, found, made.parsed))
 
-    def evaluate(self, k: int | None = None, config: PipelineConfig | None = None) -> Metrics:
-        """Means over the golden set at cut k (the configuration's `top_k` unless given).
+    def split(self, name: str) -> tuple[GoldenQuery, ...]:
+        """The golden queries of this split, in the order of the file.
+
+        Raises InputError when there are none, FaultyInput when golden.yaml has faults.
+        """
+        return self._golden_set.split(name)
+
+    def evaluate(
+        self, k: int | None = None, config: PipelineConfig | None = None, *, split: str | None = None
+    ) -> Metrics:
+        """Means over the golden set, or a split of it, at cut k (the configuration's `top_k` unless given).
 
         Raises as `evaluate_queries` does.
         """
         config = self._fitting(config)
         if k is not None:
             config = replace(config, top_k=k)
-        return summarise(self.evaluate_queries(config), k=config.top_k, n=config.fusion.n)
+        return summarise(self.evaluate_queries(config, split=split), k=config.top_k, n=config.fusion.n)
 
     def evaluate_queries(
         self,
         config: PipelineConfig | None = None,
         *,
+        split: str | None = None,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[QueryResult]:
-        """The result of each golden query, in the order of the file.
+        """The result of each golden query, or of each of a split, in the order of the file.
 
         `progress` hears how many of how many queries are done, `cancelled` is asked before each.
 
@@ -310,16 +320,18 @@ class Lab:
         """
         config = self._fitting(config)
         self.require_golden()
-        return self._background.ask(lambda conn: self._evaluate(conn, config, progress, cancelled))
+        golden = self.golden if split is None else self.split(split)
+        return self._background.ask(lambda conn: self._evaluate(conn, golden, config, progress, cancelled))
 
     def _evaluate(
         self,
         conn: Connection[Any],
+        golden: Sequence[GoldenQuery],
         config: PipelineConfig,
         progress: Callable[[int, int], None],
         cancelled: Callable[[], bool],
     ) -> list[QueryResult]:
-        labelled = labels(conn, self.golden, table=self._table)
+        labelled = labels(conn, golden, table=self._table)
 
         def until_cancelled() -> Iterator[tuple[GoldenQuery, frozenset[str]]]:
             for done, query in enumerate(labelled):
@@ -329,7 +341,8 @@ class Lab:
                 yield query
             progress(len(labelled), len(labelled))
 
-        return list(evaluate_queries(self._pipeline(conn, config), until_cancelled()))
+        support = partial(best_support, conn, table=self._table)
+        return list(evaluate_queries(self._pipeline(conn, config), until_cancelled(), support))
 
     def server_versions(self) -> dict[str, str]:
         """The versions of the server and its vector extension: `postgresql`, `pgvector`. Raises as `trace` does."""
@@ -360,12 +373,7 @@ class Lab:
 
     def require_golden(self) -> None:
         """Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty."""
-        if self.golden_faults:
-            raise FaultyInput(self.golden_faults)
-        if not self.golden:
-            raise InputError(
-                f"{self.corpus / GOLDEN_FILE}: no golden queries; without them there is nothing to measure"
-            )
+        self._golden_set.require()
 
     def _fitting(self, config: PipelineConfig | None) -> PipelineConfig:
         """The configuration, once it is sure that this lab's index serves it."""
@@ -408,13 +416,3 @@ def _server_versions(conn: Connection[Any]) -> dict[str, str]:
     statement = "SELECT current_setting('server_version'), extversion FROM pg_extension WHERE extname = 'vector'"
     row = conn.execute(statement).fetchone()
     return {} if row is None else {"postgresql": str(row[0]), "pgvector": str(row[1])}
-
-
-def _golden(corpus: Path) -> tuple[tuple[GoldenQuery, ...], tuple[Fault, ...]]:
-    path = corpus / GOLDEN_FILE
-    if not path.exists():
-        return (), ()
-    try:
-        return tuple(load_golden(path)), ()
-    except FaultyInput as error:
-        return (), error.faults

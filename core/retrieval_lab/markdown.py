@@ -61,6 +61,11 @@ def lines(text: str) -> Iterator[Line]:
         start = end + 1
 
 
+def opens_structure(line: str) -> bool:
+    """Whether a line outside a fence is a heading or opens a fence."""
+    return _HEADING.match(line) is not None or _opened_fence(line) is not None
+
+
 def headings(text: str) -> Iterator[Line]:
     """The heading lines of the text in order."""
     return (line for line in lines(text) if line.kind is LineKind.HEADING)

@@ -152,6 +152,13 @@ def as_number(value: Any, place: str) -> float:
     raise InputError(f"{place} is {shown(value)}; expected a number")
 
 
+def as_whole(value: Any, place: str) -> int:
+    """The whole number, which may be negative."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"{place} is {shown(value)}; expected a whole number")
+    return value
+
+
 def as_count(value: Any, place: str) -> int:
     """The whole number, 0 or more."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:

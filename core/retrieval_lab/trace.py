@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.retrievers.base import Traceable
-from retrieval_lab.stored import Stored, as_list, as_mapping, as_number, as_rank, as_text, read_as
+from retrieval_lab.stored import Stored, as_list, as_mapping, as_number, as_rank, as_text, as_whole, read_as
 from retrieval_lab.types import (
     Chunk,
     GoldenQuery,
@@ -33,10 +34,11 @@ Locate = Callable[[str], Mapping[str, Place]]
 class Trace(Stages):
     """The stages of one query under one configuration.
 
-    `golden` is the labelled query, `relevant` the ids of the chunks that hold its anchor, best first by chunk_id, and
-    `unlabelled` why there are none; all empty for a question of one's own. `beyond` is where the relevant chunks stand
-    in the whole corpus, by chunk and retriever, where a list does not hold them. `truncated` says of the chunks of the
-    pool and the relevant ones which a model does not read to their end, by chunk id.
+    `golden` is the labelled query, `relevant` the ids of the chunks that hold its anchor, or of all chunks of its
+    relevant documents, by chunk_id, and `unlabelled` why there are none; all empty for a question of one's own.
+    `beyond` is where the relevant chunks stand in the whole corpus, by chunk and retriever, where a list does not hold
+    them. `truncated` says of the chunks of the pool and the relevant ones which a model does not read to their end, by
+    chunk id.
     """
 
     config: PipelineConfig
@@ -51,6 +53,12 @@ class Trace(Stages):
     def pool(self) -> tuple[Ranked, ...]:
         """The fused rows that were reranked, in the order of fusion."""
         return tuple(row for row in self.fused[: self.config.fusion.n] if row.chunk_id in self.chunks)
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """The grade of each relevant chunk: that of its document, 1 for one with the anchor."""
+        grades = {} if self.golden is None else self.golden.grades
+        return {chunk_id: grades.get(doc_id_of(chunk_id), 1) for chunk_id in self.relevant}
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -80,7 +88,7 @@ class Trace(Stages):
             "format": FORMAT,
             "query": self.query,
             "config": self.config.to_dict(),
-            "golden": None if self.golden is None else asdict(self.golden),
+            "golden": None if self.golden is None else self.golden.to_dict(),
             "relevant": list(self.relevant),
             "unlabelled": self.unlabelled,
             "parsed": {
@@ -197,7 +205,12 @@ def _read(data: Stored) -> Trace:
 
 def read_golden(data: Stored) -> GoldenQuery:
     """The golden query of a JSON object. Raises InputError when it is broken."""
-    return GoldenQuery(**{key: data.text(key) for key in ("query_id", "query", "kind", "doc_id", "anchor")})
+    return GoldenQuery(
+        **{key: data.text(key) for key in ("query_id", "query", "kind", "doc_id", "anchor")},
+        relevant=tuple(sorted(data.named("relevant", as_whole).items())) if data.has("relevant") else (),
+        split=data.text("split") if data.has("split") else "",
+        fields=tuple(data.named("fields", as_text).items()) if data.has("fields") else (),
+    )
 
 
 def _read_hits(value: Any, place: str) -> tuple[Hit, ...]:

@@ -8,7 +8,7 @@ import yaml
 
 from retrieval_lab.text import printable
 from retrieval_lab.trace import Trace
-from retrieval_lab.types import Hit, Place, Ranked
+from retrieval_lab.types import GoldenQuery, Hit, Place, Ranked
 
 _SHOWN_ROWS = 10
 
@@ -22,11 +22,9 @@ def _lines(trace: Trace) -> Iterator[str]:
     yield f"# {_inline(trace.query)}"
     yield ""
     if trace.golden is not None:
-        golden = trace.golden
-        yield f"Golden query {_inline(golden.query_id)} ({_inline(golden.kind)}), wanted from {_inline(golden.doc_id)}:"
-        yield f'"{_inline(golden.anchor)}".'
+        yield from _wanted(trace.golden)
         yield ""
-    if trace.unlabelled:
+    if trace.unlabelled and (trace.golden is None or trace.golden.level != "none"):
         yield f"No passage is marked: {_inline(trace.unlabelled)}."
         yield ""
     for note in trace.notes:
@@ -47,6 +45,19 @@ def _lines(trace: Trace) -> Iterator[str]:
     yield "```yaml"
     yield yaml.safe_dump(trace.config.to_dict(), sort_keys=False, allow_unicode=True).rstrip()
     yield "```"
+
+
+def _wanted(golden: GoldenQuery) -> Iterator[str]:
+    """What the golden query is and what it wants."""
+    head = f"Golden query {_inline(golden.query_id)} ({_inline(golden.kind)})"
+    if golden.level == "chunk":
+        yield f"{head}, wanted from {_inline(golden.doc_id)}:"
+        yield f'"{_inline(golden.anchor)}".'
+    elif golden.level == "document":
+        graded = (f"{_inline(doc_id)} (grade {golden.grades[doc_id]})" for doc_id in golden.doc_ids)
+        yield f"{head}, wanted: {', '.join(graded)}."
+    else:
+        yield f"{head}, which nothing in the corpus answers."
 
 
 def _standing(chunk_id: str, places: dict[str, Place]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +57,51 @@ class Ranked:
     ranks: tuple[int | None, ...]
 
 
+Level = Literal["chunk", "document", "none"]
+"""What a golden query's labels are about: chunks, whole documents, or nothing, since nothing answers it."""
+
+
 @dataclass(frozen=True, slots=True)
 class GoldenQuery:
-    """A question whose answer is known: the chunks of `doc_id` whose text holds `anchor` are the relevant ones."""
+    """A question whose answer is known.
+
+    Either the chunks of `doc_id` whose text holds `anchor` are the relevant ones; or `relevant` grades whole documents,
+    by doc_id, and both are empty: a grade above 0 is relevant, 0 and below judged and not. A query with neither an
+    anchor nor a relevant document has no answer in the corpus. `split` names the part of the golden set that it belongs
+    to, `fields` are further properties to slice by.
+    """
 
     query_id: str
     query: str
     kind: str
     doc_id: str
     anchor: str
+    relevant: tuple[tuple[str, int], ...] = ()
+    split: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def level(self) -> Level:
+        """At what its labels are, and so at what it is scored."""
+        if self.anchor:
+            return "chunk"
+        return "document" if self.doc_ids else "none"
+
+    @property
+    def doc_ids(self) -> tuple[str, ...]:
+        """The documents that hold an answer."""
+        return (self.doc_id,) if self.anchor else tuple(doc_id for doc_id, grade in self.relevant if grade > 0)
+
+    @property
+    def grades(self) -> dict[str, int]:
+        """The grade of each judged document; 1 for that of an anchor."""
+        return {self.doc_id: 1} if self.anchor else dict(self.relevant)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The query as JSON has it; what is not there beyond the first five keys is left out."""
+        more = {"relevant": dict(self.relevant), "split": self.split, "fields": dict(self.fields)}
+        named = ("query_id", "query", "kind", "doc_id", "anchor")
+        return {**{key: getattr(self, key) for key in named}, **{key: value for key, value in more.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +229,8 @@ class Metrics:
     """Means over `queries` golden queries at cut `k`; `by_kind` holds the same for each kind of query.
 
     `pool` is recall before the cut to k: of the fused pool under `"fused"` and of each list alone under its name, at
-    depth `n`. `undefined` names the queries without a relevant chunk; no mean counts them.
+    depth `n`. `undefined` names the queries whose label finds no chunk, `no_answer` those that nothing answers; no mean
+    counts either.
     """
 
     k: int
@@ -205,6 +243,7 @@ class Metrics:
     n: int = 0
     pool: Mapping[str, float] = field(default_factory=dict)
     undefined: tuple[str, ...] = ()
+    no_answer: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ def test_other_documents_are_a_warning_and_other_labels_an_error(baseline: Path,
     (baseline / "golden.yaml").write_text(GOOD.replace("leeks", "boil the leeks"), encoding="utf-8")
     code, out, err = evaluate(capsys, baseline, "--baseline", "before", "--json")
     assert (code, out) == (2, "")
-    assert "another golden set: the same queries with other labels (doc_id or anchor)" in err
+    assert "another golden set: the same queries with other labels (doc_id, anchor or relevant)" in err
 
 
 @pytest.mark.parametrize(

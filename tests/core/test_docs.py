@@ -11,6 +11,7 @@ import yaml
 from retrieval_lab.config import PipelineConfig, dotted
 from retrieval_lab.config_values import PARTS
 from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL
+from retrieval_lab.golden import parse_golden
 from retrieval_lab.rerankers import DEFAULT_RERANKING_MODEL
 from retrieval_lab.support import LEAST_MASS
 
@@ -52,3 +53,12 @@ def test_every_default_is_the_one_in_the_page(documented: dict[str, str]) -> Non
 
 def test_the_page_has_the_constant_of_support() -> None:
     assert f"one of {LEAST_MASS:g} terms" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_labels_in_the_page_can_be_read() -> None:
+    text = (PAGE.parent / "labels.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    golden = parse_golden(example, PAGE)
+    assert golden.faults == ()
+    assert [query.level for query in golden.queries] == ["document", "none"]
+    assert golden.queries[0].grades == {"sourdough": 2, "brioche": 1, "1984": 0}

@@ -48,6 +48,7 @@ LAYERS = [
         "extras",
         "folder_models",
         "golden",
+        "golden_set",
         "highlight",
         "history",
         "hybrid",

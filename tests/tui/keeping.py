@@ -13,7 +13,8 @@ from textual.widgets import Static
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.evals import runs
 from retrieval_lab.evals.kept import resolve_run
-from retrieval_lab.evals.runs import QueryRecord, Run
+from retrieval_lab.evals.records import QueryRecord
+from retrieval_lab.evals.runs import Run
 from retrieval_lab.lab import Lab
 from retrieval_lab.settings import NoReranker
 from retrieval_lab_tui.app import ExplorerApp

@@ -13,7 +13,8 @@ from retrieval_lab.errors import Cancelled as WasCancelled
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import resolve_run, stored_runs
 from retrieval_lab.evals.resampling import TIE
-from retrieval_lab.evals.runs import CorpusFacts, QueryRecord, Run
+from retrieval_lab.evals.records import CorpusFacts, QueryRecord
+from retrieval_lab.evals.runs import Run
 from retrieval_lab.evals.summary import Estimate, Summary, summarise
 from retrieval_lab.evals.versus import Versus, versus
 from retrieval_lab_tui.comparing import differences

@@ -10,7 +10,8 @@ from textual.message import Message
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.funnel import Funnel, funnel
 from retrieval_lab.evals.kept import require_free, resolve_run
-from retrieval_lab.evals.runs import QueryRecord, Run, run
+from retrieval_lab.evals.records import QueryRecord
+from retrieval_lab.evals.runs import Run, run
 from retrieval_lab.evals.summary import Group, Summary, summarise
 from retrieval_lab.lab import Lab
 from retrieval_lab_tui.jobs import Cancelled, Failed, Jobs
@@ -62,7 +63,7 @@ class Measuring:
         self.misses: tuple[int, ...] | None = None
         """The places of the misses in the golden set, in its order."""
         self.unlabelled = 0
-        """How many golden queries have no passage in any chunk."""
+        """How many golden queries have a label that finds no chunk."""
         self._jobs = jobs
         self._post = post
         self._kind = kind
@@ -85,7 +86,7 @@ class Measuring:
         self.measured = measured
         self.results = {record.query_id: record for record in measured.run.queries}
         self.misses = tuple(place for place, record in enumerate(measured.run.queries) if record.is_miss)
-        self.unlabelled = sum(not record.relevant for record in measured.run.queries)
+        self.unlabelled = sum(record.is_unlabelled for record in measured.run.queries)
         self._post(MeasuringEnded())
 
     def _failed(self, error: Exception) -> None:

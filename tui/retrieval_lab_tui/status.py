@@ -106,6 +106,8 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
         return _without_answer(lab)
     if answer.question.golden is None:
         return Content.styled(" no passage is marked: this question is your own", "$foreground-muted")
+    if answer.question.golden.level == "none":
+        return Content.assemble((" NO ANSWER ", "bold reverse"), f" {one_line(answer.trace.unlabelled or '')}")
     if answer.trace.unlabelled is not None:
         return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.trace.unlabelled)}")
     top_k = answer.trace.config.top_k

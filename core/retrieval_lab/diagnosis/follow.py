@@ -57,22 +57,23 @@ class Corpus:
             raise InputError(f"no chunk {chunk_id!r} in this corpus; ids look like name#000")
         return found[chunk_id][0]
 
-    def document(self, doc_id: str) -> list[Chunk]:
-        """The chunks of a document, in its order."""
-        return chunks_of(self.conn, [doc_id], table=self.table)
+    def documents(self, doc_ids: Sequence[str]) -> list[Chunk]:
+        """The chunks of the documents, by doc_id and in the order of each."""
+        return chunks_of(self.conn, doc_ids, table=self.table)
 
 
 def follow(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk_id: str | None = None) -> Journey:
     """The journey of the chunk through the trace, which this pipeline made.
 
-    Without a chunk_id it is that of the chunk with the golden query's anchor, the best placed one of several. Raises
-    InputError when there is no such chunk, and when there is neither a chunk_id nor a golden query.
+    Without a chunk_id it is that of the golden query's relevant chunk, the best placed one of several; of a query that
+    nothing answers it has no passage, and no stage lost any. Raises InputError when there is no such chunk, and when
+    there is neither a chunk_id nor a golden query.
     """
     wanted = chunk_id if chunk_id is not None else best_placed(trace)
     if wanted is not None:
         return _through_the_stages(trace, pipeline, corpus, corpus.chunk(wanted))
     if trace.golden is not None:
-        return _lost_at_chunking(trace, trace.golden, corpus)
+        return _without_passage(trace, trace.golden, corpus)
     raise InputError("name the passage to follow: a chunk_id, or a golden query instead of the question")
 
 
@@ -107,7 +108,8 @@ def way(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Way:
 def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Journey:
     anchor = Anchor(trace.relevant, ()) if chunk.chunk_id in trace.relevant else None
     found = way(trace, pipeline, corpus, chunk)
-    sentence = anchor_sentence(chunk.text, trace.golden.anchor) if anchor and trace.golden else None
+    sought = trace.golden.anchor if anchor and trace.golden else ""
+    sentence = anchor_sentence(chunk.text, sought) if sought else None
     above = _STAGE_OF.get(found.lost_at, "final")
     journey = Journey(
         query=trace.query,
@@ -143,29 +145,31 @@ def best_placed(trace: Trace) -> str | None:
 # --- the anchor ----------------------------------------------------------------------------------------------------
 
 
-def _lost_at_chunking(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> Journey:
+def _without_passage(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> Journey:
     text, parts, reason = parted(trace, golden, corpus)
-    sentence = anchor_sentence(text, golden.anchor)
+    sentence = anchor_sentence(text, golden.anchor) if golden.anchor else None
     return Journey(
         query=trace.query,
         top_k=trace.config.top_k,
         golden=golden,
-        anchor=Anchor((), parts),
+        anchor=Anchor((), parts) if golden.level != "none" else None,
         chunk=None,
         lists={},
         fused=None,
         reranked=None,
         mmr=None,
         final_rank=None,
-        lost_at="chunking",
+        lost_at=None if golden.level == "none" else "chunking",
         reason=reason,
         displacement=displacement(corpus.conn, trace, None, "final", sentence, table=corpus.table),
     )
 
 
 def parted(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> tuple[str, tuple[AnchorPart, ...], str]:
-    """Of an anchor that no chunk holds: the text of its document, its parts where a cut parts it, and the reason."""
-    chunks = corpus.document(golden.doc_id)
+    """Of a label that finds no chunk: the text of an anchor's document, its parts where a cut parts it, the reason."""
+    if golden.level != "chunk":
+        return "", (), trace.unlabelled or "no chunk is relevant"
+    chunks = corpus.documents(golden.doc_ids)
     text = _document_text(chunks)
     parts = _parts(chunks, text, golden.anchor)
     if not parts:

@@ -33,7 +33,7 @@ def over_golden(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[T, ...]:
-    """What `look` makes of each golden query, in the order of the file.
+    """What `look` makes of each golden query that has an answer, in the order of the file.
 
     The traces have no plans and no stop words, and find ranks beyond the lists when they are asked for them.
     `progress` hears how many of how many queries are done, `cancelled` is asked before each. Raises as
@@ -45,7 +45,8 @@ def over_golden(
         corpus = Corpus(bench.conn, bench.table)
         on = Surroundings(bench.conn, QueryVectors(bench.embedder), bench.table)
         pipeline = assembled(bench.config, on, bench.reranker(bench.config.reranker))
-        labelled = labels(bench.conn, lab.golden, table=bench.table)
+        answerable = [golden for golden in lab.golden if golden.level != "none"]
+        labelled = labels(bench.conn, answerable, table=bench.table)
         found = []
         for done, (golden, relevant) in enumerate(labelled):
             progress(done, len(labelled))
@@ -67,6 +68,6 @@ def _traced(
         config=config,
         golden=golden,
         relevant=tuple(sorted(relevant)),
-        unlabelled=None if relevant else why_undefined(corpus.document(golden.doc_id), golden),
+        unlabelled=None if relevant else why_undefined(corpus.documents(golden.doc_ids), golden),
         locate=lambda chunk_id: beyond(pipeline, made, [chunk_id]).get(chunk_id, {}),
     )

@@ -175,7 +175,7 @@ class Journey:
             "format": FORMAT,
             "query": self.query,
             "top_k": self.top_k,
-            "golden": None if self.golden is None else asdict(self.golden),
+            "golden": None if self.golden is None else self.golden.to_dict(),
             "anchor": None if self.anchor is None else _listed(asdict(self.anchor)),
             "chunk_id": self.chunk_id,
             "chunk": None if self.chunk is None else asdict(self.chunk),

@@ -14,10 +14,12 @@ from retrieval_lab.rerankers import TermScore, sigmoid
 from retrieval_lab.settings import ModelReranker
 from retrieval_lab.similar import THRESHOLD
 from retrieval_lab.text import printable
+from retrieval_lab.types import GoldenQuery
 
 _SHOWN_ABOVE = 10
 _SHOWN_CHARS = 200
 _COLUMN = 10
+_SHOWN_DOCUMENTS = 5
 
 
 def journey_report(journey: Journey) -> str:
@@ -35,9 +37,10 @@ def _journey(journey: Journey) -> Iterator[str]:
     name = f"{journey.golden.query_id} " if journey.golden else ""
     yield _row("query", f'{name}"{_short(journey.query)}"')
     if journey.golden:
-        yield _row("anchor", f'"{_short(journey.golden.anchor)}"{_anchor(journey)}')
-    fate = "not lost" if journey.lost_at is None else f"{journey.lost_at}: {journey.reason}"
-    yield _row("lost at", fate)
+        yield from _label(journey, journey.golden)
+    if journey.chunk is not None or journey.lost_at is not None:
+        fate = "not lost" if journey.lost_at is None else f"{journey.lost_at}: {journey.reason}"
+        yield _row("lost at", fate)
     if journey.chunk is not None:
         yield ""
         yield from _stages(journey)
@@ -53,6 +56,18 @@ def _passage(journey: Journey) -> str:
         return "–"
     path = f"  {journey.chunk.heading_path}" if journey.chunk.heading_path else ""
     return f"{journey.chunk.chunk_id}{path}"
+
+
+def _label(journey: Journey, golden: GoldenQuery) -> Iterator[str]:
+    """What the golden query wants: the passage with an anchor, one of graded documents, or nothing."""
+    if golden.level == "chunk":
+        yield _row("anchor", f'"{_short(golden.anchor)}"{_anchor(journey)}')
+    elif golden.level == "document":
+        graded = [f"{doc_id} (grade {golden.grades[doc_id]})" for doc_id in golden.doc_ids]
+        more = f" and {len(graded) - _SHOWN_DOCUMENTS} more" if len(graded) > _SHOWN_DOCUMENTS else ""
+        yield _row("wanted", f"{', '.join(graded[:_SHOWN_DOCUMENTS])}{more}")
+    else:
+        yield _row("wanted", f"nothing: {journey.reason}")
 
 
 def _anchor(journey: Journey) -> str:

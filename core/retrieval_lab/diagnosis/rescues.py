@@ -37,7 +37,7 @@ _BY_ID_ALONE = "the passage is known by its chunk id alone, which another cut gi
 class _Question:
     """What is asked, the passages any of which answers, and why there are none.
 
-    `golden` is the query whose anchor they hold, None where a chunk was named that is not one of those.
+    `golden` is the query whose label finds them, None where a chunk was named that is not one of those.
     """
 
     text: str
@@ -103,7 +103,7 @@ def rescues(
 def _question(bench: Bench, query: str | GoldenQuery, chunk_id: str | None) -> _Question:
     golden = query if isinstance(query, GoldenQuery) else None
     text, query_id = (golden.query, golden.query_id) if golden else (str(query), None)
-    of_document = chunks_of(bench.conn, [golden.doc_id], table=bench.table) if golden else []
+    of_document = chunks_of(bench.conn, golden.doc_ids, table=bench.table) if golden else []
     answers = relevant(of_document, golden) if golden else set()
     if chunk_id is not None:
         found = fetch(bench.conn, [chunk_id], table=bench.table)
@@ -174,10 +174,10 @@ def _try_index(
 
 
 def _wanted_in(other: Bench, question: _Question) -> frozenset[str]:
-    """The chunks of another index that answer: those that hold the anchor, or the chunk that was named."""
+    """The chunks of another index that answer: those that the label finds, or the chunk that was named."""
     if question.golden is None:
         return frozenset(chunk.chunk_id for chunk in question.wanted)
-    return frozenset(relevant(chunks_of(other.conn, [question.golden.doc_id], table=other.table), question.golden))
+    return frozenset(relevant(chunks_of(other.conn, question.golden.doc_ids, table=other.table), question.golden))
 
 
 def _values(base: PipelineConfig, variant: Switch) -> Sequence[tuple[str, int, int]]:

@@ -23,6 +23,9 @@ class Kind(StrEnum):
     """What was found. `labels.check_labels` defines each."""
 
     UNKNOWN_DOCUMENT = "unknown-document"
+    LABEL_UNKNOWN_DOCUMENT = "label-unknown-document"
+    LABEL_WITHOUT_TEXT = "label-without-text"
+    NO_TEXT_RELEVANT = "no-text-relevant"
     ANCHOR_CUT = "anchor-cut"
     ANCHOR_WHITE_SPACE = "anchor-white-space"
     ANCHOR_MARKDOWN = "anchor-markdown"
@@ -55,6 +58,7 @@ class Kind(StrEnum):
 _EXCLUDING = frozenset(
     {
         Kind.UNKNOWN_DOCUMENT,
+        Kind.NO_TEXT_RELEVANT,
         Kind.ANCHOR_CUT,
         Kind.ANCHOR_WHITE_SPACE,
         Kind.ANCHOR_MARKDOWN,

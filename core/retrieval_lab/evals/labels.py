@@ -18,6 +18,7 @@ from retrieval_lab.embed import Vectors
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.anchors import AnchorFault, Passages, anchor_fault, unknown_document
 from retrieval_lab.evals.findings import Finding, Kind, Severity, excerpt, listed, quoted
+from retrieval_lab.evals.graded import graded_faults
 from retrieval_lab.evals.loose import place
 from retrieval_lab.golden import GoldenFile
 from retrieval_lab.markdown import LineKind, lines
@@ -47,26 +48,30 @@ class _Corpus:
     documents: Mapping[str, Document]
     chunks: Sequence[Chunk]
     paths: Mapping[str, Path]
+    lines: Mapping[str, int]
 
     def about_query(self, query: GoldenQuery, key: str, severity: Severity, fault: AnchorFault) -> Finding:
-        line = self.golden.lines.get(query.query_id, {}).get(key)
-        where = (self.golden.path, line, query.query_id)
+        where = (*self.golden.place(query.query_id, key), query.query_id)
         return Finding(severity, fault.kind, fault.message, *where, fault.chunk_ids, fault.text)
 
     def warn(self, query: GoldenQuery, kind: Kind, message: str, chunk_ids: tuple[str, ...] = ()) -> Finding:
         return self.about_query(query, "query", Severity.WARNING, AnchorFault(kind, message, chunk_ids))
 
     def about_document(self, doc_id: str, kind: Kind, message: str, offset: int | None = None) -> Finding:
-        line = None if offset is None else self.documents[doc_id].text.count("\n", 0, offset) + 1
-        return Finding(Severity.WARNING, kind, message, self.paths.get(doc_id), line)
+        return Finding(Severity.WARNING, kind, message, self.paths.get(doc_id), self._line(doc_id, offset))
 
     def about_chunk(
         self, chunk: Chunk, kind: Kind, message: str, severity: Severity = Severity.WARNING, also: Sequence[str] = ()
     ) -> Finding:
-        document = self.documents.get(chunk.doc_id)
-        line = None if document is None else document.text.count("\n", 0, chunk.start_char) + 1
-        ids = (chunk.chunk_id, *also)
+        line, ids = self._line(chunk.doc_id, chunk.start_char), (chunk.chunk_id, *also)
         return Finding(severity, kind, message, self.paths.get(chunk.doc_id), line, chunk_ids=ids)
+
+    def _line(self, doc_id: str, offset: int | None) -> int | None:
+        """The line of a place in a document; of one that is itself a line of a larger file, that line."""
+        document = self.documents.get(doc_id)
+        if doc_id in self.lines or document is None or offset is None:
+            return self.lines.get(doc_id)
+        return document.text.count("\n", 0, offset) + 1
 
 
 def check_labels(
@@ -77,6 +82,7 @@ def check_labels(
     embeddings: Vectors | None = None,
     truncated: Mapping[str, Sequence[Truncation]] | None = None,
     paths: Mapping[str, Path] | None = None,
+    lines: Mapping[str, int] | None = None,
     max_chars: int = MAX_CHARS,
     allow_missing: bool = False,
 ) -> list[Finding]:
@@ -84,12 +90,14 @@ def check_labels(
 
     `embeddings` has row i for `chunks[i]`; without it vectors are not looked at. `truncated` are the
     chunks that a model does not read to their end, by id. `paths` has the file of each
-    document by its id. `max_chars` is what the chunks were cut to. Raises InputError when there is not one row of
-    `embeddings` for each chunk. The faults of `golden` itself are not repeated here.
+    document by its id, `lines` the line of those that stand in a file with others. `max_chars` is what the chunks were
+    cut to. Raises InputError when there is not one row of `embeddings` for each chunk. The faults of `golden` itself
+    are not repeated here.
 
     Errors. No chunk is relevant for the query (as `metrics.relevant` has it), so that no measure is defined:
 
-    - `unknown-document`: no document has this doc_id. A warning with `allow_missing`.
+    - `unknown-document`: no document has this doc_id, or none of the relevant ones. A warning with `allow_missing`.
+    - `no-text-relevant`: none of the relevant documents has a word in it.
     - `anchor-cut`: the document holds the anchor, perhaps in another spelling, but no single chunk does.
     - `anchor-white-space`: a chunk holds it without the white space around it.
     - `anchor-markdown`: a chunk holds it once Markdown marks are left out (links, emphasis, code, escapes, table bars,
@@ -100,8 +108,10 @@ def check_labels(
     - `anchor-elsewhere`: only other documents hold it.
     - `anchor-absent`: none of these.
 
-    `vector-not-finite`, a vector with NaN or infinity, is an error too. Warnings:
+    `vector-not-finite`, a vector with NaN or infinity, and `label-unknown-document`, a graded document that the corpus
+    does not have beside others that it has, are errors too, the latter a warning with `allow_missing`. Warnings:
 
+    - `label-without-text`: a relevant document without a word beside others, which no search can find.
     - `anchor-repeated`: several chunks hold the anchor, which stands in the document more than once.
     - `anchor-shared`: several chunks hold it through their overlap; it stands in the document once.
     - `query-without-words`: there is nothing to search for.
@@ -121,7 +131,8 @@ def check_labels(
     """
     if embeddings is not None and (embeddings.ndim != 2 or len(embeddings) != len(chunks)):
         raise InputError(f"embeddings have the shape {embeddings.shape}; expected one row for each of {len(chunks)}")
-    corpus = _Corpus(golden, {document.doc_id: document for document in documents}, chunks, paths or {})
+    by_id = {document.doc_id: document for document in documents}
+    corpus = _Corpus(golden, by_id, chunks, paths or {}, lines or {})
     by_query: dict[str, list[Finding]] = {query.query_id: [] for query in golden.queries}
     for finding in (*_anchors(corpus, allow_missing), *_queries(corpus)):
         by_query[finding.query_id or ""].append(finding)
@@ -148,13 +159,23 @@ def _anchors(corpus: _Corpus, allow_missing: bool) -> Iterator[Finding]:
     for chunk in corpus.chunks:
         by_document.setdefault(chunk.doc_id, []).append(chunk)
     passages = Passages(corpus.documents, by_document)
+    missing = Severity.WARNING if allow_missing else Severity.ERROR
     for query in corpus.golden.queries:
-        if query.doc_id not in corpus.documents:
-            severity = Severity.WARNING if allow_missing else Severity.ERROR
-            yield corpus.about_query(query, "doc_id", severity, unknown_document(query, passages))
+        if query.level != "chunk":
+            for key, found in graded_faults(query, passages):
+                yield corpus.about_query(query, key, _severity(found.kind, missing), found)
+        elif query.doc_id not in corpus.documents:
+            yield corpus.about_query(query, "doc_id", missing, unknown_document(query, passages))
         elif (fault := anchor_fault(query, passages)) is not None:
             severity = Severity.ERROR if fault.kind.excludes else Severity.WARNING
             yield corpus.about_query(query, "anchor", severity, fault)
+
+
+def _severity(kind: Kind, missing: Severity) -> Severity:
+    """That of a fault of graded documents; `missing` is that of documents which are not there."""
+    if kind in (Kind.UNKNOWN_DOCUMENT, Kind.LABEL_UNKNOWN_DOCUMENT):
+        return missing
+    return Severity.ERROR if kind.excludes else Severity.WARNING
 
 
 def _queries(corpus: _Corpus) -> Iterator[Finding]:
@@ -164,10 +185,11 @@ def _queries(corpus: _Corpus) -> Iterator[Finding]:
         if not has_words(query.query):
             yield corpus.warn(query, Kind.QUERY_WITHOUT_WORDS, _NO_WORDS)
             continue
-        document = corpus.documents.get(query.doc_id)
-        if document is not None and (overlap := _jaccard(query.query, document.title)) > TITLE_OVERLAP:
+        titles = [corpus.documents[doc_id].title for doc_id in query.doc_ids if doc_id in corpus.documents]
+        overlap, closest = max(((_jaccard(query.query, title), title) for title in titles), default=(0.0, ""))
+        if overlap > TITLE_OVERLAP:
             message = (
-                f"the query has {overlap:.0%} of its words in common with the title {excerpt(document.title)} (Jaccard,"
+                f"the query has {overlap:.0%} of its words in common with the title {excerpt(closest)} (Jaccard,"
                 f" over {TITLE_OVERLAP:.0%}): any search finds it; ask as somebody would who does not know the title"
             )
             yield corpus.warn(query, Kind.QUERY_LIKE_TITLE, message)
@@ -186,7 +208,8 @@ _NO_WORDS = "the query has no words, so every search gives an empty list; write 
 
 
 def _repeated(earlier: GoldenQuery, query: GoldenQuery) -> str:
-    same = (earlier.doc_id, folded(earlier.anchor)) == (query.doc_id, folded(query.anchor))
+    labels = [(one.doc_id, folded(one.anchor), one.relevant) for one in (earlier, query)]
+    same = labels[0] == labels[1]
     what = "the same answer, so it counts twice; delete one" if same else "another answer; make them differ"
     return f"the query is the same as that of {quoted(earlier.query_id)} with {what}"
 
@@ -271,7 +294,8 @@ def _body(chunk: Chunk) -> str:
 def _chunks(corpus: _Corpus, max_chars: int) -> Iterator[Finding]:
     queries: dict[str, list[GoldenQuery]] = {}
     for query in corpus.golden.queries:
-        queries.setdefault(query.doc_id, []).append(query)
+        if query.level == "chunk":
+            queries.setdefault(query.doc_id, []).append(query)
     harmless = []
     for chunk in corpus.chunks:
         if len(chunk.text) <= max_chars:

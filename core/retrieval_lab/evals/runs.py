@@ -20,10 +20,17 @@ from retrieval_lab.corpus import read_corpus
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import other_runs, require_free
 from retrieval_lab.evals.measures import AT_CUT
-from retrieval_lab.evals.resampling import DRAWS, RESAMPLES, SEED
+from retrieval_lab.evals.records import (
+    CorpusFacts,
+    Fingerprint,
+    QueryRecord,
+    read_facts,
+    read_fingerprint,
+    read_record,
+)
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import ModelEmbedding, ModelReranker, RerankerSettings
-from retrieval_lab.stored import Stored, as_number, as_rank, as_text, read_json, shown, write_json
+from retrieval_lab.stored import Stored, read_json, shown, write_json
 from retrieval_lab.types import Document, GoldenQuery, Hit
 
 if TYPE_CHECKING:
@@ -32,69 +39,10 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 
+HELD_OUT = ("held-out", "test")
+"""The splits that nothing is chosen by: that which `retrieval-lab split` makes, and that which data sets come with."""
+
 _KEYS = ("name", "created", "corpus", "config", "fingerprint", "queries")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusFacts:
-    """What was searched and measured with.
-
-    `folder` is the name of the corpus folder. `documents_hash` is that of the ids and texts of the indexed documents,
-    however they were cut into chunks, `golden_hash` that of the queries and their labels; neither depends on the order
-    or the layout of the files. `documents`, `chunks` and `queries` are their numbers.
-    """
-
-    folder: str
-    documents_hash: str
-    golden_hash: str
-    documents: int
-    chunks: int
-    queries: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
-    """What else the numbers depend on.
-
-    `embedder` and `reranker` name the models, `scans` has the scan of each vector list by the list's name, `versions`
-    those of the lab, Python, numpy, the PostgreSQL server, pgvector and what runs models. The rest is how intervals and
-    p are drawn.
-    """
-
-    embedder: str
-    reranker: str
-    scans: Mapping[str, str]
-    versions: Mapping[str, str]
-    resamples: int = RESAMPLES
-    bootstrap_seed: int = SEED
-    draws: int = DRAWS
-    permutation_seed: int = SEED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRecord:
-    """What one golden query got.
-
-    `relevant` are the ids of its relevant chunks; where there are none, `undefined` says why and `measures` is empty.
-    `ranks` is the rank of the first relevant chunk in each retriever's list, in `fused`, `reranked` and `final`, None
-    where it is not there. `final` is the list that was measured, `measures` has a value for each of `measure_names`,
-    `seconds` is what the query took.
-    """
-
-    query_id: str
-    query: str
-    kind: str
-    relevant: tuple[str, ...]
-    undefined: str | None
-    ranks: Mapping[str, int | None]
-    final: tuple[Hit, ...]
-    measures: Mapping[str, float]
-    seconds: float
-
-    @property
-    def is_miss(self) -> bool:
-        """Whether there are relevant chunks and none of them is in the final list."""
-        return bool(self.relevant) and self.ranks["final"] is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +78,7 @@ class Run:
             "corpus": asdict(self.corpus),
             "config": self.config.to_dict(),
             "fingerprint": asdict(self.fingerprint),
-            "queries": [_to_dict(record) for record in self.queries],
+            "queries": [record.to_dict() for record in self.queries],
         }
 
     @classmethod
@@ -180,11 +128,13 @@ def run(
     config: PipelineConfig | None = None,
     *,
     k: int | None = None,
+    split: str | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Evaluate the golden set of the lab's corpus under a configuration, by default the lab's own, cut at k.
 
+    With `split` only the queries of that split are evaluated.
     The run's name is made from its time. `progress` and `cancelled` are as for `Lab.evaluate_queries`.
 
     Raises as that does, and InputError when files changed after they were indexed, since then nobody could say what
@@ -195,8 +145,9 @@ def run(
         config = replace(config, top_k=k)
     documents = _searched(lab)
     began = datetime.now(UTC)
-    results = lab.evaluate_queries(config, progress=progress, cancelled=cancelled)
+    results = lab.evaluate_queries(config, split=split, progress=progress, cancelled=cancelled)
     golden = [result.query for result in results]
+    held_out = [query for query in lab.golden if query.split in HELD_OUT]
     return Run(
         name=began.strftime("%Y%m%d-%H%M%S"),
         created=began.isoformat(timespec="seconds"),
@@ -207,6 +158,9 @@ def run(
             documents=len(documents),
             chunks=lab.index.chunks,
             queries=len(golden),
+            split=split or "",
+            held_out=len(held_out),
+            held_out_hash=hash_of_golden(held_out) if held_out else None,
         ),
         config=config,
         fingerprint=_fingerprint(lab, config),
@@ -234,11 +188,16 @@ def hash_of_documents(documents: Iterable[Document]) -> str:
 
 
 def hash_of_golden(golden: Iterable[GoldenQuery]) -> str:
-    """A hash of the queries and their labels, whatever their order."""
-    return _hash(tuple(asdict(one).values()) for one in sorted(golden, key=lambda one: one.query_id))
+    """A hash of the queries and their labels, whatever their order, their split and their fields."""
+    return _hash(_label(one) for one in sorted(golden, key=lambda one: one.query_id))
 
 
-def _hash(rows: Iterable[tuple[str, ...]]) -> str:
+def _label(query: GoldenQuery) -> tuple[object, ...]:
+    anchored = (query.query_id, query.query, query.kind, query.doc_id, query.anchor)
+    return (*anchored, query.relevant) if query.relevant else anchored
+
+
+def _hash(rows: Iterable[tuple[object, ...]]) -> str:
     digest = sha256()
     for row in rows:
         digest.update(json.dumps(row).encode() + b"\n")  # as JSON, so that no two rows read alike
@@ -266,19 +225,24 @@ def _searched(lab: Lab) -> list[Document]:
 
 
 def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecord:
-    relevant = tuple(sorted(result.relevant_ids))
+    relevant, golden = tuple(sorted(result.relevant_ids)), result.query
     values = [getattr(result, name) for name in AT_CUT]
     values += [result.pool[name] for name in ("fused", *(retriever.name for retriever in config.retrievers))]
     return QueryRecord(
-        query_id=result.query.query_id,
-        query=result.query.query,
-        kind=result.query.kind,
+        query_id=golden.query_id,
+        query=golden.query,
+        kind=golden.kind,
         relevant=relevant,
-        undefined=None if relevant else lab.trace(result.query, config).unlabelled or "no chunk is relevant",
+        undefined=None if relevant else lab.why_undefined(golden) or "no chunk is relevant",
         ranks=dict(result.ranks),
         final=tuple(Hit(row.chunk_id, row.score, row.rank) for row in result.final),
         measures=dict(zip(measure_names(config), values, strict=True)) if relevant else {},
         seconds=result.seconds,
+        level=golden.level,
+        grades=dict(golden.relevant),
+        split=golden.split,
+        fields=dict(golden.fields),
+        support=result.support,
     )
 
 
@@ -321,52 +285,17 @@ def _name(reranker: RerankerSettings) -> str:
 # --- reading one ---------------------------------------------------------------------------------------------------
 
 
-def _to_dict(record: QueryRecord) -> dict[str, Any]:
-    final = [{"chunk_id": hit.chunk_id, "score": hit.score} for hit in record.final]
-    return {**asdict(record), "relevant": list(record.relevant), "final": final}
-
-
 def _read(data: Stored) -> Run:
-    corpus, fingerprint = data.inner("corpus"), data.inner("fingerprint")
     found = Run(
         name=data.text("name"),
         created=data.text("created"),
-        corpus=CorpusFacts(
-            folder=corpus.text("folder"),
-            documents_hash=corpus.text("documents_hash"),
-            golden_hash=corpus.text("golden_hash"),
-            documents=corpus.count("documents"),
-            chunks=corpus.count("chunks"),
-            queries=corpus.count("queries"),
-        ),
+        corpus=read_facts(data.inner("corpus")),
         config=PipelineConfig.from_dict(data.inner("config").values),
-        fingerprint=Fingerprint(
-            embedder=fingerprint.text("embedder"),
-            reranker=fingerprint.text("reranker"),
-            scans=fingerprint.named("scans", as_text),
-            versions=fingerprint.named("versions", as_text),
-            **{key: fingerprint.count(key) for key in ("resamples", "bootstrap_seed", "draws", "permutation_seed")},
-        ),
-        queries=data.each("queries", _read_record),
+        fingerprint=read_fingerprint(data.inner("fingerprint")),
+        queries=data.each("queries", read_record),
     )
     _check(found)
     return found
-
-
-def _read_record(value: Any, place: str) -> QueryRecord:
-    data = Stored(value, place)
-    rows = data.each("final", Stored)
-    return QueryRecord(
-        query_id=data.text("query_id"),
-        query=data.text("query"),
-        kind=data.text("kind"),
-        relevant=data.each("relevant", as_text),
-        undefined=data.text_or_none("undefined"),
-        ranks=data.named("ranks", as_rank),
-        final=tuple(Hit(row.text("chunk_id"), row.number("score"), rank) for rank, row in enumerate(rows, start=1)),
-        measures=data.named("measures", as_number),
-        seconds=data.number("seconds"),
-    )
 
 
 def _check(found: Run) -> None:

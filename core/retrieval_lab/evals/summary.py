@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from retrieval_lab.evals.proportions import Share
+from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.resampling import Interval, bootstrap_intervals, mean_of
-from retrieval_lab.evals.runs import QueryRecord, Run
+from retrieval_lab.evals.runs import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,34 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """What the queries that nothing answers come to.
+
+    `confident` are the ids of those whose best passage supports them by `floor` or more (module `support`), so that a
+    wrong answer would be given; `share` is how many of all they are.
+    """
+
+    floor: float
+    confident: tuple[str, ...]
+    share: Share
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON has it."""
+        return {"floor": self.floor, **self.share.to_dict(), "query_ids": list(self.confident)}
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
-    """What a run comes to. `undefined` says for each query that no mean counts why, by its id."""
+    """What a run comes to. `undefined` says for each query whose label finds nothing why, by its id.
+
+    No mean counts these, nor the queries of `no_answer`, which is None where there are none.
+    """
 
     all: Group
     by_kind: Mapping[str, Group]
     undefined: Mapping[str, str]
     latency: Latency
+    no_answer: NoAnswer | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON has it."""
@@ -63,6 +86,7 @@ class Summary:
             "by_kind": {kind: group.to_dict() for kind, group in self.by_kind.items()},
             "undefined": dict(self.undefined),
             "latency": asdict(self.latency),
+            "no_answer": None if self.no_answer is None else self.no_answer.to_dict(),
         }
 
 
@@ -75,9 +99,17 @@ def summarise(run: Run) -> Summary:
     return Summary(
         all=_group(run.defined),
         by_kind={kind: _group([record for record in run.defined if record.kind == kind]) for kind in kinds},
-        undefined={record.query_id: record.undefined or "" for record in run.queries if not record.measures},
+        undefined={record.query_id: record.undefined or "" for record in run.queries if record.is_unlabelled},
         latency=latency(run),
+        no_answer=_no_answer(run),
     )
+
+
+def _no_answer(run: Run) -> NoAnswer | None:
+    floor = run.config.support_floor
+    asked = [record for record in run.queries if record.level == "none"]
+    confident = tuple(one.query_id for one in asked if one.support is not None and one.support >= floor)
+    return NoAnswer(floor, confident, Share(len(confident), len(asked))) if asked else None
 
 
 def latency(run: Run) -> Latency:

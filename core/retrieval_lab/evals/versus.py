@@ -10,8 +10,9 @@ import numpy as np
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.comparison import Comparison, compare_measures
+from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.resampling import Array
-from retrieval_lab.evals.runs import QueryRecord, Run
+from retrieval_lab.evals.runs import Run
 from retrieval_lab.evals.summary import Latency, latency, table
 from retrieval_lab.types import GoldenQuery
 
@@ -89,7 +90,11 @@ def versus(baseline: Run, system: Run) -> Versus:
         measures=compare_measures(table(afters, names), table(befores, names), ids),
         changes=tuple(_changes(baseline, system)),
         moves=tuple(sorted(_moves(paired), key=_importance)),
-        excluded=tuple(after.query_id for before, after in pairs if not (before.measures and after.measures)),
+        excluded=tuple(
+            after.query_id
+            for before, after in pairs
+            if not (before.measures and after.measures) and after.level != "none"
+        ),
         latency=(latency(baseline), latency(system)),
         warnings=tuple(_warnings(baseline, system)),
     )
@@ -153,7 +158,7 @@ def _other_golden(baseline: Run, queries: Sequence[QueryRecord] | Sequence[Golde
     if changed:
         yield f"another text or kind of {_listed(changed)}"
     if theirs == ours:
-        yield "the same queries with other labels (doc_id or anchor)"
+        yield "the same queries with other labels (doc_id, anchor or relevant)"
 
 
 def _listed(query_ids: Collection[str]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.evals.runs import CorpusFacts, Fingerprint, QueryRecord, Run
+from retrieval_lab.evals.records import CorpusFacts, Fingerprint, QueryRecord
+from retrieval_lab.evals.runs import Run
 from retrieval_lab.types import Hit
 
 CONFIG = PipelineConfig(top_k=2)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 from textual.content import Content
 
-from retrieval_lab.evals.runs import QueryRecord
+from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.types import GoldenQuery
 from retrieval_lab_tui.actions import PICKER, Action, bindings
 from retrieval_lab_tui.display import one_line
@@ -58,7 +58,7 @@ class Picker(Chooser):
             return False
         if self._misses_only and not _is_miss(self._result(query)):
             return False
-        text = f"{query.query_id} {query.kind} {query.doc_id} {query.query}".lower()
+        text = f"{query.query_id} {query.kind} {' '.join(query.doc_ids)} {query.query}".lower()
         return all(word in text for word in typed)
 
     def row(self, place: int) -> Content:

@@ -1,0 +1,69 @@
+"""Dealing a golden set into a part to choose by and a part held out, each kind in its share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from retrieval_lab.errors import InputError
+from retrieval_lab.types import GoldenQuery
+
+DEV = "dev"
+HELD_OUT = "held-out"
+DEV_SHARE = 0.4
+SEED = 13
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The split of each query by its id, in the order of the golden set, and (dev, held-out) counts by kind."""
+
+    by_query: dict[str, str]
+    by_kind: dict[str, tuple[int, int]]
+
+    def count(self, split: str) -> int:
+        """How many queries are in the split."""
+        return sum(one == split for one in self.by_query.values())
+
+
+def stratified(golden: Sequence[GoldenQuery], *, dev: float = DEV_SHARE, seed: int = SEED) -> Splits:
+    """Deal the queries into `dev` and `held-out`, so that each kind has its share of both as nearly as can be.
+
+    round(dev * queries) of all are dev, halves up, at least one and not all; how many of each kind says the largest
+    remainder (Hamilton's method, ties to the kind that comes first by name). Which ones of a kind depends on the seed
+    and the ids alone, not on their order in the file. Raises InputError for a share outside 0 to 1 and for fewer than
+    two queries.
+    """
+    if not 0 < dev < 1:
+        raise InputError(f"the share of dev is {dev}; expected a number between 0 and 1")
+    if len(golden) < 2:
+        raise InputError(f"{len(golden)} golden queries; expected at least 2 to split")
+    kinds: dict[str, list[str]] = {}
+    for query in golden:
+        kinds.setdefault(query.kind, []).append(query.query_id)
+    total = min(max(math.floor(dev * len(golden) + 0.5), 1), len(golden) - 1)
+    seats = _seats({kind: len(ids) for kind, ids in sorted(kinds.items())}, total)
+    chosen = {one for kind, ids in kinds.items() for one in _drawn(sorted(ids), seats[kind], f"{seed} {kind}")}
+    return Splits(
+        {query.query_id: DEV if query.query_id in chosen else HELD_OUT for query in golden},
+        {kind: (seats[kind], len(kinds[kind]) - seats[kind]) for kind in seats},
+    )
+
+
+def _seats(sizes: dict[str, int], total: int) -> dict[str, int]:
+    """`total` seats in proportion to the sizes, by largest remainder; exact, since in whole numbers."""
+    everything = sum(sizes.values())
+    seats = {kind: size * total // everything for kind, size in sizes.items()}
+    remainders = sorted(sizes, key=lambda kind: (-(sizes[kind] * total % everything), kind))
+    for kind in remainders[: total - sum(seats.values())]:
+        seats[kind] += 1
+    return seats
+
+
+def _drawn(ids: Sequence[str], count: int, seed: str) -> list[str]:
+    """So many of the ids, by the Mersenne Twister, whose sequence for a text Python keeps between versions."""
+    draw = Random(seed)  # noqa: S311 - nothing is kept secret by it
+    keyed = sorted((draw.random(), one) for one in ids)
+    return [one for _, one in keyed[:count]]

@@ -1,0 +1,1 @@
+"""Test collections in other formats, read with all their faults, and made into a corpus folder."""
