@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.cells import cell_len
 
 from retrieval_lab.cli_compare import complete_run, head, print_versus, warn
 from retrieval_lab.cli_options import (
@@ -20,35 +19,33 @@ from retrieval_lab.cli_options import (
     progress_bar,
 )
 from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
-from retrieval_lab.cli_text import counted, print_table, stdout
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.errors import Fault, FaultyInput, InputError
 from retrieval_lab.paths import bundled_corpus
-from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
     from retrieval_lab.evals.gates import Gate, Outcome
     from retrieval_lab.evals.records import QueryRecord
     from retrieval_lab.evals.runs import Run
-    from retrieval_lab.evals.summary import Estimate, Group, Summary
+    from retrieval_lab.evals.summary import Group, Summary
     from retrieval_lab.evals.versus import Versus
     from retrieval_lab.lab import Lab
 
 EXIT_FAILED = 1
 
-_CELL = len("0.729 .60–.85")
-_GAP = 2
-_LABEL_WIDTH = 28
-_KIND_WIDTH = 20
-
 
 @dataclass(frozen=True, slots=True)
 class _Evaluated:
-    """A run with all that was asked about it; `saved` is where it was kept, `unsaved` why it could not be."""
+    """A run with all that was asked about it; `saved` is where it was kept, `unsaved` why it could not be.
+
+    `parts` are the means over the queries of each value of the label field `by`.
+    """
 
     run: Run
     summary: Summary
+    by: str
+    parts: Mapping[str, Group]
     outcomes: tuple[Outcome, ...]
     baseline: Run | None
     versus: Versus | None
@@ -67,6 +64,7 @@ class _Evaluated:
             "config": run.config.to_dict(),
             "fingerprint": asdict(run.fingerprint),
             **self.summary.to_dict(),
+            "by": {"field": self.by, "groups": {value: group.to_dict() for value, group in self.parts.items()}},
             "gates": [outcome.to_dict() for outcome in self.outcomes],
             "comparison": None,
         }
@@ -83,6 +81,9 @@ def evaluate(
     k: Annotated[
         int | None, typer.Option("--k", min=1, help="Cut of the final list; else the configuration's top_k.")
     ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="FIELD", help="Part the queries by kind, split, or a label field of theirs.")
+    ] = "kind",
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="NAME", help="Evaluate this split alone, such as dev or held-out."),
@@ -148,7 +149,7 @@ def evaluate(
             raise InputError(
                 "--replay shows a run as it was; with it go --failures, --baseline, --fail-under and --json"
             )
-        shown = _replayed(replay, folder, baseline, fail_under or ())
+        shown = _replayed(replay, by, folder, baseline, fail_under or ())
         _tell(shown, as_json=as_json, failures=failures)
         _judge(shown)
         return
@@ -159,11 +160,12 @@ def evaluate(
     other = _baseline(baseline, folder)
     target = _target(name, folder, force=force) if name is not None else None
     with opened_lab(corpus, choice, dsn) as lab:
+        _require_field(lab, by)
         made = _run(lab, other, split)
         if name is not None or save:
             target = target or _free_target(made.name, folder)
             made = replace(made, name=target.stem)
-        found = _evaluated(made, gates, other, target, force=force)
+        found = _evaluated(made, by, gates, other, target, force=force)
         if record is not None:
             _record(found, record)
         _tell(found, as_json=as_json, failures=failures)
@@ -193,14 +195,21 @@ def _gates(folder: Path, choice: PipelineChoice, texts: Sequence[str]) -> list[G
     return [parse_gate(text, names) for text in texts]
 
 
-def _replayed(path: Path, folder: Path, baseline: str | None, gates: Sequence[str]) -> _Evaluated:
+def _replayed(path: Path, by: str, folder: Path, baseline: str | None, gates: Sequence[str]) -> _Evaluated:
     """A run that was kept, with all that is asked about it now."""
     from retrieval_lab.evals.gates import parse_gate
     from retrieval_lab.evals.runs import Run, measure_names
 
     kept = Run.load(path)
     names = measure_names(kept.config)
-    return _evaluated(kept, [parse_gate(text, names) for text in gates], _baseline(baseline, folder), None, force=False)
+    parsed = [parse_gate(text, names) for text in gates]
+    return _evaluated(kept, by, parsed, _baseline(baseline, folder), None, force=False)
+
+
+def _require_field(lab: Lab, by: str) -> None:
+    from retrieval_lab.evals.slices import require_field
+
+    require_field(lab.golden, by)
 
 
 def _require_free(path: Path) -> None:
@@ -257,10 +266,10 @@ def _run(lab: Lab, baseline: Run | None, split: str | None) -> Run:
 
 
 def _evaluated(
-    run: Run, gates: Sequence[Gate], baseline: Run | None, target: Path | None, *, force: bool
+    run: Run, by: str, gates: Sequence[Gate], baseline: Run | None, target: Path | None, *, force: bool
 ) -> _Evaluated:
     from retrieval_lab.evals.gates import check_gates
-    from retrieval_lab.evals.summary import summarise
+    from retrieval_lab.evals.summary import sliced, summarise
     from retrieval_lab.evals.versus import versus
 
     unsaved = None
@@ -273,6 +282,8 @@ def _evaluated(
     return _Evaluated(
         run=run,
         summary=summary,
+        by=by,
+        parts=sliced(run, by),
         outcomes=check_gates(gates, summary.all),
         baseline=baseline,
         versus=None if baseline is None else versus(baseline, run),
@@ -305,79 +316,17 @@ def _tell(found: _Evaluated, *, as_json: bool, failures: bool) -> None:
         raise found.unsaved
 
 
-# --- for people ----------------------------------------------------------------------------------------------------
-
-
 def _print(found: _Evaluated, *, failures: bool) -> None:
+    from retrieval_lab.cli_eval_text import print_summary
+
     if failures:
         for record in _failures(found.run):
             typer.echo(printable(f"{record.query_id}, {record.kind}, {record.ranks['reranked'] or 'none'}"))
     else:
-        _print_summary(found)
+        print_summary(found.run, found.summary, found.parts)
     if found.versus is not None and found.baseline is not None:
         typer.echo()
         print_versus(found.versus, found.baseline, found.run)
-
-
-def _print_summary(found: _Evaluated) -> None:
-    from retrieval_lab.evals.golden_text import golden_lines
-    from retrieval_lab.evals.runs import measure_names
-
-    groups = {"all": found.summary.all, **found.summary.by_kind}
-    names = measure_names(found.run.config)
-    room = stdout().width - min(_LABEL_WIDTH, max(map(len, names)))
-    for number, block in enumerate(_blocks(groups, room)):
-        if number:
-            typer.echo()
-        titles = [shorten_middle(printable(kind), _KIND_WIDTH) for kind in block]
-        print_table([("", False), *((title, False) for title in titles)], list(_rows(names, list(block.values()))))
-    typer.echo()
-    corpus, printed, latency = found.run.corpus, found.run.fingerprint, found.summary.latency
-    scans = "".join(f", {name} {scan} scan" for name, scan in printed.scans.items())
-    typer.echo(f"{counted(corpus.documents, 'document')}, {counted(corpus.chunks, 'chunk')}; ", nl=False)
-    typer.echo(printable(f"embedder {printed.embedder}, reranker {printed.reranker}{scans}"))
-    typer.echo(f"means with 95% percentile bootstrap intervals, {printed.resamples:,} resamples of the queries")
-    typer.echo(f"a query takes {latency.median * 1e3:.1f} ms (median), 95% at most {latency.p95 * 1e3:.1f} ms")
-    for line in golden_lines(found.run, found.summary):
-        typer.echo(printable(line))
-    if found.summary.undefined:
-        typer.echo(printable(f"not counted, no chunk is relevant: {', '.join(found.summary.undefined)}"))
-
-
-def _blocks(groups: Mapping[str, Group], room: int) -> Iterator[dict[str, Group]]:
-    """The groups in tables whose columns are no wider than the room beside the labels, at least one in each."""
-    block: dict[str, Group] = {}
-    used = 0
-    for kind, group in groups.items():
-        wide = _GAP + max(_CELL, min(_KIND_WIDTH, cell_len(printable(kind))))
-        if block and used + wide > room:
-            yield block
-            block, used = {}, 0
-        block[kind] = group
-        used += wide
-    yield block
-
-
-def _rows(names: Sequence[str], groups: Sequence[Group]) -> Iterator[list[str]]:
-    yield ["queries", *(str(group.queries) for group in groups)]
-    for name in names:
-        cells = (_cell(group.measures.get(name)) for group in groups)
-        yield [shorten_middle(name, _LABEL_WIDTH), *cells]
-
-
-def _cell(estimate: Estimate | None) -> str:
-    """Such as `0.729 .60–.85`: the mean, and its interval to two places."""
-    if estimate is None:
-        return "–"
-    if estimate.interval is None:
-        return f"{estimate.value:.3f}"
-    return f"{estimate.value:.3f} {_end(estimate.interval.low)}–{_end(estimate.interval.high)}"
-
-
-def _end(value: float) -> str:
-    """Two places in three cells: .85, and 1.0 for one."""
-    text = f"{value:.2f}"
-    return text[1:] if text.startswith("0") else text[:3]
 
 
 # --- the misses ----------------------------------------------------------------------------------------------------

@@ -78,7 +78,8 @@ def test_measures_are_rows_and_groups_are_columns(corpus: Path, capsys: Capture)
     ]
     assert lines[12] == "means with 95% percentile bootstrap intervals, 2,000 resamples of the queries"
     assert lines[13].startswith("a query takes ")
-    assert len(lines) == 14
+    assert lines[14] == "the first five passages are of 1.0 documents on the mean"
+    assert len(lines) == 15
 
 
 def test_many_kinds_make_several_tables_that_fit(
@@ -372,3 +373,18 @@ def test_a_name_that_would_lie_elsewhere_or_cannot_be_read_is_refused(
     assert (code, out) == (2, "")
     assert "expected a name without a slash, or a path that ends in .json" in err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_queries_are_parted_by_any_label_field(corpus: Path, capsys: Capture) -> None:
+    golden = "- {query_id: q1, query: the loaf, kind: k, relevant: {bread: 2, tea: 0}, fields: {topic: baking}}\n"
+    golden += "- {query_id: q2, query: the leeks, kind: k, relevant: {soup: 1}, fields: {topic: cooking}}\n"
+    (corpus / "golden.yaml").write_text(golden, encoding="utf-8")
+    code, out, _ = evaluate(capsys, corpus, "--by", "topic")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["all", "baking", "cooking"]
+    assert "are judged; the rest counts as irrelevant" in out
+    found = document(capsys, corpus, "--by", "topic", "--json")
+    assert found["by"]["field"] == "topic"
+    assert found["by"]["groups"]["baking"]["queries"] == 1
+    code, _, err = evaluate(capsys, corpus, "--by", "day")
+    assert (code, "no query has the label field 'day'; there is kind, split, topic" in err) == (2, True)

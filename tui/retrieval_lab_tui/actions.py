@@ -129,6 +129,7 @@ MEASURES = (
     Action("group_left", "left,h", "Left", "The kind on the left", "move(0, -1)"),
     Action("group_right", "right,l", "Right", "The kind on the right", "move(0, 1)"),
     Action("queries", "enter", "Queries", "The queries behind the number", "queries", footer=True),
+    Action("part_by", "g", "Part by", "Part them by kind, split or a label field", "part_by", footer=True),
     Action("measured_runs", "R,c", "Runs", "Compare with the runs that are kept", "app.runs", footer=True),
     Action("keep_run", "w", "Keep", "Keep this run", "app.keep_run", footer=True),
 )

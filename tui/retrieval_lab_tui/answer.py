@@ -8,6 +8,7 @@ from typing import Protocol
 
 from textual.content import Content
 
+from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
 from retrieval_lab.text import words
@@ -164,12 +165,20 @@ def _lists(trace: Trace, chunks: Mapping[str, Chunk], marks: Mapping[str, Marks]
                 heading=one_line(chunks[row.chunk_id].heading_path) or "(before the first heading)",
                 passage=snippets[row.chunk_id],
                 wanted=row.chunk_id in trace.relevant,
+                grade=_grade(trace, row.chunk_id),
             )
             for row in rows
             if row.chunk_id in chunks
         )
         for stage, rows in listed.items()
     }
+
+
+def _grade(trace: Trace, chunk_id: str) -> str:
+    """What the labels of the question say of the chunk's document; empty where they judge no document, or not this."""
+    judged = {} if trace.golden is None else dict(trace.golden.relevant)
+    grade = judged.get(doc_id_of(chunk_id))
+    return "" if grade is None else str(grade)
 
 
 def _snippet(chunk: Chunk, marks: Marks) -> Content:

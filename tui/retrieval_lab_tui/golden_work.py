@@ -80,6 +80,6 @@ class GoldenWork(Switching):
                 self._ask_golden(index)
 
         if self._lab is not None:
-            order = self.measuring.worst_first(event.kind, event.measure)
+            order = self.measuring.worst_first(event.field, event.value, event.measure)
             picker = Picker(self._lab.golden, self.measuring.results, None, order=order, measure=event.measure)
             self.push_screen(picker, chosen)

@@ -12,8 +12,8 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import Cancelled as WasCancelled
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import resolve_run, stored_runs
-from retrieval_lab.evals.resampling import TIE
 from retrieval_lab.evals.records import CorpusFacts, QueryRecord
+from retrieval_lab.evals.resampling import TIE
 from retrieval_lab.evals.runs import Run
 from retrieval_lab.evals.summary import Estimate, Summary, summarise
 from retrieval_lab.evals.versus import Versus, versus

@@ -12,7 +12,8 @@ from retrieval_lab.diagnosis.funnel import Funnel, funnel
 from retrieval_lab.evals.kept import require_free, resolve_run
 from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.runs import Run, run
-from retrieval_lab.evals.summary import Group, Summary, summarise
+from retrieval_lab.evals.slices import KIND, slice_fields, value_of
+from retrieval_lab.evals.summary import Group, Summary, sliced, summarise
 from retrieval_lab.lab import Lab
 from retrieval_lab_tui.jobs import Cancelled, Failed, Jobs
 
@@ -28,9 +29,14 @@ class Measured:
     funnel: Funnel
 
     @property
-    def groups(self) -> tuple[tuple[str, Group], ...]:
-        """All queries, then each kind."""
-        return ((ALL, self.summary.all), *self.summary.by_kind.items())
+    def fields(self) -> tuple[str, ...]:
+        """What the queries can be parted by, the kind first."""
+        return slice_fields(self.run)
+
+    def groups(self, field: str = KIND) -> tuple[tuple[str, Group], ...]:
+        """All queries, then those of each value of a label field."""
+        parts = self.summary.by_kind if field == KIND else sliced(self.run, field)
+        return ((ALL, self.summary.all), *parts.items())
 
 
 class MeasuringProgressed(Message):
@@ -116,10 +122,13 @@ class Measuring:
 
         self._jobs.start("keep", work, done, failed)
 
-    def worst_first(self, kind: str | None, measure: str) -> Sequence[str]:
-        """The ids of the queries of a kind, or of all, by a measure, the worst first; undefined ones last."""
+    def worst_first(self, field: str, value: str | None, measure: str) -> Sequence[str]:
+        """The ids of the queries with a value of a label field, or of all, by a measure, the worst first.
+
+        Undefined ones are last.
+        """
         queries = self.measured.run.queries if self.measured is not None else ()
-        records = [record for record in queries if kind is None or record.kind == kind]
+        records = [record for record in queries if value is None or value_of(record, field) == value]
         return [record.query_id for record in sorted(records, key=lambda one: one.measures.get(measure, 2.0))]
 
 

@@ -12,6 +12,7 @@ from retrieval_lab.evals.proportions import Share
 from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.resampling import Interval, bootstrap_intervals, mean_of
 from retrieval_lab.evals.runs import Run
+from retrieval_lab.evals.slices import NO_COVERAGE, Coverage, coverage, slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Summary:
     undefined: Mapping[str, str]
     latency: Latency
     no_answer: NoAnswer | None = None
+    coverage: Coverage = NO_COVERAGE
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as JSON has it."""
@@ -87,6 +89,7 @@ class Summary:
             "undefined": dict(self.undefined),
             "latency": asdict(self.latency),
             "no_answer": None if self.no_answer is None else self.no_answer.to_dict(),
+            "coverage": self.coverage.to_dict(),
         }
 
 
@@ -102,7 +105,16 @@ def summarise(run: Run) -> Summary:
         undefined={record.query_id: record.undefined or "" for record in run.queries if record.is_unlabelled},
         latency=latency(run),
         no_answer=_no_answer(run),
+        coverage=coverage(run.queries),
     )
+
+
+def sliced(run: Run, field: str) -> dict[str, Group]:
+    """The means over the queries of each value of a label field, as `slices.slices` parts them."""
+    return {
+        value: _group([record for record in records if record.measures])
+        for value, records in slices(run, field).items()
+    }
 
 
 def _no_answer(run: Run) -> NoAnswer | None:

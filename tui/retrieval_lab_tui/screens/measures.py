@@ -14,7 +14,8 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from retrieval_lab.diagnosis.funnel_text import funnel_text
-from retrieval_lab.evals.summary import Estimate
+from retrieval_lab.evals.slices import KIND
+from retrieval_lab.evals.summary import Estimate, Group, NoAnswer
 from retrieval_lab_tui.actions import MEASURES, bindings
 from retrieval_lab_tui.display import one_line, safe
 from retrieval_lab_tui.measuring import Measured, Measuring
@@ -43,17 +44,21 @@ class MeasuresScreen(Screen[None]):
     """
 
     class QueriesWanted(Message):
-        """The queries of a kind, or all, are to be listed by a measure, the worst first."""
+        """The queries with a value of a label field, or all, are to be listed by a measure, the worst first."""
 
-        def __init__(self, kind: str | None, measure: str) -> None:
+        def __init__(self, field: str, value: str | None, measure: str) -> None:
             super().__init__()
-            self.kind = kind
+            self.field = field
+            self.value = value
             self.measure = measure
 
     def __init__(self, measuring: Measuring) -> None:
         super().__init__()
         self._measuring = measuring
         self._row = self._column = 0
+        self._field = KIND
+        self._parts: tuple[tuple[str, Group], ...] = ()
+        """All queries and those of each value of the field, as they are shown."""
 
     @property
     def measured(self) -> Measured | None:
@@ -95,11 +100,11 @@ class MeasuresScreen(Screen[None]):
         place = event.get_content_offset(groups)
         if self.measured is None or event.widget is not groups or place is None:
             return
-        first, fit = self._shown_columns(len(self.measured.groups))
+        first, fit = self._shown_columns(len(self._parts))
         row = place.y - _HEAD_LINES
         column = first + (place.x - _NAME_WIDTH) // (_GROUP_WIDTH - _NAME_WIDTH)
         is_number = 0 <= row < len(self.measured.summary.all.measures) and first <= column < first + fit
-        if not is_number or place.x < _NAME_WIDTH or column >= len(self.measured.groups):
+        if not is_number or place.x < _NAME_WIDTH or column >= len(self._parts):
             return
         if (self._row, self._column) == (row, column):
             self.action_queries()
@@ -108,31 +113,46 @@ class MeasuresScreen(Screen[None]):
 
     def action_move(self, rows: int, columns: int) -> None:
         if self.measured is not None:
-            groups = self.measured.groups
-            self._column = (self._column + columns) % len(groups)
+            self._column = (self._column + columns) % max(1, len(self._parts))
             self._row = (self._row + rows) % max(1, len(self.measured.summary.all.measures))
             self._draw()
 
     def action_queries(self) -> None:
         if self.measured is not None and self.measured.summary.all.measures:
-            kind = self.measured.groups[self._column][0] if self._column else None
-            self.post_message(self.QueriesWanted(kind, list(self.measured.summary.all.measures)[self._row]))
+            measure = list(self.measured.summary.all.measures)[self._row]
+            self.post_message(self.QueriesWanted(self._field, self._value, measure))
+
+    def action_part_by(self) -> None:
+        """Part the queries by the next label field."""
+        if self.measured is not None:
+            fields = self.measured.fields
+            self._field = fields[(fields.index(self._field) + 1) % len(fields)]
+            self._column, self._parts = 0, ()
+            self._draw()
+
+    @property
+    def _value(self) -> str | None:
+        """The value of the field under the cursor, None for all."""
+        return self._parts[self._column][0] if self._column else None
 
     def _draw(self) -> None:
         title = Content.assemble((" measures ", "bold $accent"))
         if self.measured is not None:
             run = self.measured.run
+            self._parts = self._parts or self.measured.groups(self._field)
             title += Content(
                 f" {one_line(run.corpus.folder)} · {run.corpus.queries} queries · cut {run.k}"
                 f" · median {self.measured.summary.latency.median * 1e3:.0f} ms a query"
             )
+            if self._field != KIND:
+                title += Content.styled(f" · by {one_line(self._field)}", "bold")
             self.query_one("#groups", Static).update(Content("\n").join(self._lines(self.measured)))
             self.query_one("#funnel", Static).update(self._funnel(self.measured))
         self.query_one("#title", Static).update(title)
 
     def _funnel(self, measured: Measured) -> Content:
         """Where the passages are lost, of all queries or of the kind under the cursor."""
-        name = measured.groups[self._column][0] if self._column else None
+        name = self._value if self._field == KIND else None
         of = "all queries" if name is None else f"{one_line(name)} queries"
         kind = name if name in measured.funnel.by_kind else None
         picture = funnel_text(measured.funnel, min(_FUNNEL_WIDTH, self.size.width - 4), kind=kind)
@@ -145,13 +165,13 @@ class MeasuresScreen(Screen[None]):
 
     def _lines(self, measured: Measured) -> list[Content]:
         """The groups side by side, as many as fit; the one under the cursor is among them."""
-        first, fit = self._shown_columns(len(measured.groups))
-        shown = list(enumerate(measured.groups))[first : first + fit]
+        first, fit = self._shown_columns(len(self._parts))
+        shown = list(enumerate(self._parts))[first : first + fit]
         width = _GROUP_WIDTH - _NAME_WIDTH
         head = Content(" " * _NAME_WIDTH)
         for _, (name, group) in shown:
             head += Content.styled(f"{one_line(name)[: width - 8]} · {group.queries}".ljust(width), "bold")
-        hidden = len(measured.groups) - first - len(shown)
+        hidden = len(self._parts) - first - len(shown)
         if hidden:
             head = head.truncate(max(0, self.size.width - 12)) + Content.styled(f" → {hidden} more", "$accent")
         lines = [head, Content("")]
@@ -163,9 +183,16 @@ class MeasuresScreen(Screen[None]):
                 is_here = (row, column) == (self._row, self._column)
                 line += (cell.stylize("reverse", 0, _VALUE_WIDTH) if is_here else cell) + Content("  ")
             lines.append(line)
+        if measured.summary.no_answer is not None:
+            lines += [Content(""), Content(_unanswerable(measured.summary.no_answer))]
         if measured.summary.undefined:
             lines += [Content(""), Content(f"not counted, no chunk holds the anchor: {_names(measured)}")]
         return lines
+
+
+def _unanswerable(found: NoAnswer) -> str:
+    """How many questions that nothing answers would get an answer."""
+    return f"nothing answers {found.share.of}: {found.share.count} of them pass the support floor of {found.floor:g}"
 
 
 def _names(measured: Measured) -> str:

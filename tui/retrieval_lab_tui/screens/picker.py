@@ -68,6 +68,8 @@ class Picker(Chooser):
         if self._measure is not None and result is not None and self._measure in result.measures:
             rank = f"{result.measures[self._measure]:.2f}"
         mark = ("✗ ", "bold $error") if _is_miss(result) else ("● ", "$success") if rank else "  "
+        if query.level == "none":
+            mark = ("∅ ", "bold $warning")
         return Content.assemble(
             mark,
             (f"{rank:>4} ", "bold"),

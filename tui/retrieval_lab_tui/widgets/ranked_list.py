@@ -42,6 +42,8 @@ class Row:
     heading: str
     passage: Content
     wanted: bool
+    grade: str = ""
+    """Of a query with graded labels, the grade of what they judge; else empty."""
 
 
 class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -94,7 +96,7 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         self.stage = stage
         self.title = title
         self.rows: tuple[Row, ...] = ()
-        self._detail_width = 0
+        self._detail_width = self._grade_width = 0
         self._drawn: dict[tuple[object, ...], Strip] = {}
         self.empty_text = ""
         self.border_title = Content(title)
@@ -105,6 +107,7 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         self.rows = rows
         self._drawn.clear()
         self._detail_width = max((len(row.detail) for row in rows), default=0)
+        self._grade_width = max((len(row.grade) for row in rows), default=0)
         self.empty_text = empty_text
         count = f"{total}" if total == len(rows) else f"{len(rows)} of {total}"
         time = "" if seconds is None else f" · {seconds * 1e3:.0f} ms"
@@ -229,15 +232,16 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
     def _whole_row(self, row: Row, width: int) -> Content:
         numbers = (f"{row.rank:>3} ", *self._numbers(row))
         id_width = min(_ID_WIDTH_IN_ONE_LINE, max(8, width // 3))
-        named_width = _MARKS + Content.assemble(*numbers).cell_length + id_width
+        named_width = _MARKS + self._grade_width + Content.assemble(*numbers).cell_length + id_width
         named = self._with_name(row, named_width, *numbers)
         return Content.assemble(named, " " * (named_width - named.cell_length + 2), row.passage)
 
     def _with_name(self, row: Row, width: int, *numbers: str | tuple[str, str]) -> Content:
         """Marks and numbers, then as much of the chunk's id as fits into the width."""
         pointer = "▸" if row.chunk_id == self.linked else " "
-        mark = ("●", "bold $success") if row.wanted else " "
-        left = Content.assemble(pointer, mark, *numbers)
+        mark = ("●", "bold $success") if row.wanted else "○" if row.grade else " "
+        grade = (row.grade.rjust(self._grade_width), "bold $success" if row.wanted else "$foreground-muted")
+        left = Content.assemble(pointer, mark, grade, *numbers)
         name = shorten_middle(one_line(row.chunk_id), max(0, width - left.cell_length))
         return Content.assemble(left, (name, "bold" if row.wanted else ""))
 

@@ -1,0 +1,70 @@
+"""The queries of a run by their label fields, and what its lists are made of, counted by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from retrieval_lab.errors import InputError
+from retrieval_lab.evals.records import QueryRecord
+from retrieval_lab.evals.slices import NO_COVERAGE, NO_VALUE, coverage, require_field, slice_fields, slices
+from retrieval_lab.evals.summary import sliced, summarise
+from retrieval_lab.types import GoldenQuery, Hit
+from tests.core.evals.made import made, record, undefined
+
+
+def listed(one: QueryRecord, *chunk_ids: str) -> QueryRecord:
+    return replace(one, final=tuple(Hit(chunk_id, 1.0, rank) for rank, chunk_id in enumerate(chunk_ids, start=1)))
+
+
+QUERIES = [
+    replace(record("q1", 1, kind="b"), fields={"topic": "tea"}, split="dev"),
+    replace(record("q2", None, kind="a"), fields={"topic": "tea"}),
+    replace(record("q3", 2, kind="a"), fields={"day": "monday"}, split="held-out"),
+    undefined("q4", kind="a"),
+]
+
+
+def test_queries_are_parted_by_kind_split_and_every_label_field() -> None:
+    run = made("r", QUERIES)
+    assert slice_fields(run) == ("kind", "split", "day", "topic")
+    assert {value: [one.query_id for one in found] for value, found in slices(run, "topic").items()} == {
+        "tea": ["q1", "q2"],
+        NO_VALUE: ["q3", "q4"],
+    }
+    assert list(slices(run, "split")) == ["dev", "held-out", NO_VALUE]
+    assert list(slices(run, "kind")) == ["a", "b"]
+    assert slice_fields(made("r", QUERIES[3:])) == ("kind",)
+
+
+def test_the_means_of_a_slice_are_over_its_queries_with_a_measure() -> None:
+    found = sliced(made("r", QUERIES), "topic")
+    assert found["tea"].queries == 2
+    assert found["tea"].measures["recall@2"].value == 0.5
+    assert found[NO_VALUE].queries == 1
+    assert sliced(made("r", QUERIES), "kind") == summarise(made("r", QUERIES)).by_kind
+
+
+def test_an_unknown_field_is_told_before_anything_is_evaluated() -> None:
+    golden = [GoldenQuery("q1", "who?", "k", "d", "a", fields=(("topic", "tea"),))]
+    require_field(golden, "topic")
+    require_field(golden, "kind")
+    with pytest.raises(InputError, match="no query has the label field 'day'; there is kind, split, topic"):
+        require_field(golden, "day")
+
+
+def test_coverage_counts_judged_and_distinct_documents() -> None:
+    graded = replace(record("q1", 1), level="document", grades={"a": 2, "b": 0})
+    records = [
+        listed(graded, "a#000", "c#001"),  # a is judged, c is not
+        listed(graded, "b#003"),
+        listed(graded),
+        listed(record("q2", 1), "x#000", "x#001", "y#000", "x#002", "y#001", "z#000"),
+    ]
+    found = coverage(records)
+    assert found.judged == pytest.approx((0.5 + 1 + 0) / 3)
+    assert found.documents == pytest.approx((2 + 1 + 0 + 2) / 4)
+    assert found.to_dict() == {"judged": found.judged, "distinct_documents@5": found.documents}
+    assert coverage([]) == NO_COVERAGE
+    assert coverage(records[3:]).judged is None
