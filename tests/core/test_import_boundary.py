@@ -64,6 +64,7 @@ LAYERS = [
         "pipeline",
         "places",
         "prompt",
+        "ragindex",
         "rerank",
         "rerankers",
         "retrievers",
