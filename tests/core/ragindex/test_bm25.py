@@ -107,10 +107,10 @@ def test_no_match_is_no_hit() -> None:
 
 
 FILTERS: list[Any] = [
-    lambda wanted, n: wanted.__contains__,
+    lambda wanted, _: wanted.__contains__,
     lambda wanted, n: np.isin(np.arange(n), list(wanted)),
-    lambda wanted, n: wanted,
-    lambda wanted, n: np.array(sorted(wanted), dtype=np.int64),
+    lambda wanted, _: wanted,
+    lambda wanted, _: np.array(sorted(wanted), dtype=np.int64),
     lambda wanted, n: [row in wanted for row in range(n)],
 ]
 
@@ -250,7 +250,7 @@ def test_any_bytes_after_the_magic_are_a_format_error_or_an_index(data: bytes) -
 def test_a_term_that_is_too_long_for_the_format_is_named_when_it_is_written() -> None:
     index = BM25.build(["kv", "x" * 65_536])
     assert index.search("x" * 65_536, 1)[0][0] == 1
-    with pytest.raises(InputError, match="65,536 bytes .* in document 1"):
+    with pytest.raises(InputError, match=r"65,536 bytes .* in document 1"):
         index.to_bytes()
     longest = BM25.build(["x" * 65_535])
     assert BM25.from_bytes(longest.to_bytes(), 1.2, 0.75).postings["x" * 65_535] == [(0, 1)]

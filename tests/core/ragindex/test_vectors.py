@@ -81,7 +81,7 @@ def test_equal_vectors_tie_to_the_lower_row_wherever_they_stand() -> None:
     assert len({score for _, score in found}) == 1
 
 
-@pytest.mark.parametrize("form", [lambda rows, n: rows.__contains__, lambda rows, n: np.isin(np.arange(n), list(rows))])
+@pytest.mark.parametrize("form", [lambda rows, _: rows.__contains__, lambda rows, n: np.isin(np.arange(n), list(rows))])
 def test_a_filter_is_applied_before_the_cut(form: Callable[[set[int], int], Any]) -> None:
     vecs, query = clustered(800, 32), clustered(1, 32, seed=5)[0]
     ivf = IVF.build(vecs, 6, 3, PCG32(1))
