@@ -18,6 +18,7 @@ from tests.benchmarks import (
     exploring,
     indexing,
     models,
+    portable_index,
     searching,
     statistics,
     tracing,
@@ -40,6 +41,7 @@ def _ratios(documents: list[Document], texts: list[str]) -> Iterator[Ratio]:
     yield from embedding.ratios(texts)
     yield from models.ratios(texts)
     yield from statistics.ratios()
+    yield from portable_index.ratios()
     embedder = HashEmbedder()
     with Database.open() as database, database.connect() as conn:
         yield from indexing.ratios(conn, embedder)

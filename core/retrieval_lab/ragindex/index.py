@@ -164,12 +164,21 @@ class Index:
     def _mask(self, filter: Filter) -> Mask | None:
         if not filter.doc_ids and not filter.sources:
             return None
-        doc_ids, sources = set(filter.doc_ids), set(filter.sources)
-        passes = (
-            (not doc_ids or chunk.doc_id in doc_ids) and (not sources or chunk.source in sources)
-            for chunk in self.chunks
-        )
-        return np.fromiter(passes, dtype=np.bool_, count=len(self.chunks))
+        mask = np.ones(len(self.chunks), dtype=np.bool_)
+        for wanted, (numbers, of_rows) in ((filter.doc_ids, self._doc_ids), (filter.sources, self._sources)):
+            if wanted:
+                passes = np.zeros(len(numbers) + 1, dtype=np.bool_)
+                passes[[numbers[name] for name in wanted if name in numbers]] = True
+                mask &= passes[of_rows]
+        return mask
+
+    @cached_property
+    def _doc_ids(self) -> _Numbered:
+        return _numbered([chunk.doc_id for chunk in self.chunks])
+
+    @cached_property
+    def _sources(self) -> _Numbered:
+        return _numbered([chunk.source for chunk in self.chunks])
 
     @cached_property
     def _rows(self) -> dict[str, int]:
@@ -177,6 +186,14 @@ class Index:
 
 
 _KEPT_MASKS = 16
+
+_Numbered = tuple[dict[str, int], NDArray[np.int64]]
+
+
+def _numbered(names: Sequence[str]) -> _Numbered:
+    """A number for each different name, and those of all names in their order."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return numbers, np.array([numbers[name] for name in names], dtype=np.int64)
 
 
 def _normalised(vectors: NDArray[Any]) -> Vectors:
