@@ -1,6 +1,6 @@
-"""The portable index: a folder of four files that any program can read, with BM25, exact and IVF search, no server.
+"""The portable index: a folder of four files that any program can read, searched without a server.
 
-The format is that of four files: `meta.json`, `docs.jsonl`, `vectors.f32` and `bm25.idx` (docs/index-format.md).
+The format of `meta.json`, `docs.jsonl`, `vectors.f32` and `bm25.idx` is described in docs/index-format.md.
 """
 
 from retrieval_lab.ragindex.bm25 import BM25

@@ -128,7 +128,7 @@ def _postings(names: list[bytes], dfs: list[int], bodies: list[bytes], doc_len: 
         raise FormatError(f"bm25.idx: postings that do not ascend below {len(doc_len)} documents")
     if (tfs == 0).any() or (tfs > doc_len[docs]).any():
         raise FormatError("bm25.idx: a term occurs never in a document of its own, or more often than it has terms")
-    return Postings(rows, starts, docs.astype(np.int32), tfs.astype(np.int32))
+    return Postings(rows, starts, docs.astype(np.int32), tfs.astype(np.uint32))
 
 
 def _gaps(postings: Postings) -> NDArray[np.int32]:

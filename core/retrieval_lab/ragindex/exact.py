@@ -7,6 +7,7 @@ is returned, and every tie, is decided by float64 sums from the first dimension 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,17 @@ LARGEST = 1e15
 
 _BLOCK_NUMBERS = 1 << 18  # of float64, which stay in the processor's cache
 _UNIT_ROUNDOFF = 2.0**-24  # of float32
+
+
+def as_vectors(vecs: Any) -> Vectors:
+    """The vectors as a plain array of shape (n, dims); of a memory-mapped one each operation would make another.
+
+    Raises InputError for another number of dimensions.
+    """
+    array = np.asarray(vecs)
+    if array.ndim != 2:
+        raise InputError(f"the vectors have the shape {array.shape}; expected (n, dims)")
+    return array if np.issubdtype(array.dtype, np.floating) else array.astype(np.float32)
 
 
 def dots(vecs: Vectors, rows: Rows, query: NDArray[np.float64]) -> NDArray[np.float64]:

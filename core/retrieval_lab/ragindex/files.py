@@ -16,6 +16,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.ragindex.bm25 import BM25
 from retrieval_lab.ragindex.chunks import IndexedChunk, Meta, docs_jsonl, meta_json, read_docs, read_meta
 from retrieval_lab.ragindex.errors import FormatError, IndexError_
+from retrieval_lab.ragindex.swap import swapped
 
 META, DOCS, VECTORS, TERMS = FILES = ("meta.json", "docs.jsonl", "vectors.f32", "bm25.idx")
 
@@ -67,8 +68,8 @@ def write_index(path: Path, meta: Meta, chunks: tuple[IndexedChunk, ...], vecs: 
         TERMS: bm25.to_bytes(),
     }
     target = path.resolve()
-    _require_replaceable(target)
     try:
+        _require_replaceable(target)
         _put(target, contents)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from error
@@ -100,17 +101,17 @@ def _put(target: Path, contents: Mapping[str, bytes | memoryview]) -> None:
 
 
 def _exchange(target: Path, new: Path, old: Path) -> None:
-    """Put `new` in the place of `target`, which becomes `old`; where that fails, all is as before."""
-    replaces = target.exists()
-    if replaces:
-        target.rename(old)
-    try:
+    """Put `new` in the place of `target`, which goes to one of the other two; where that fails, all is as before."""
+    if not target.exists():
         new.rename(target)
-    except OSError:
-        if replaces:
+    elif not swapped(new, target):
+        target.rename(old)
+        try:
+            new.rename(target)
+        except OSError:
             with suppress(OSError):
                 old.rename(target)
-        raise
+            raise
 
 
 def _content(path: Path) -> bytes:

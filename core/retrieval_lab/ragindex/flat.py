@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.embed import Vectors
 from retrieval_lab.errors import InputError
-from retrieval_lab.ragindex.exact import LARGEST, dots, longest, slack
+from retrieval_lab.ragindex.exact import LARGEST, as_vectors, dots, longest, slack
 from retrieval_lab.ragindex.ranking import Keep, Mask, Rows, as_filter, best, kept, require_count
 
 Found = list[tuple[int, float]]
@@ -26,7 +26,7 @@ def flat_search(
     numbers that are not finite, for a negative k and for a mask of another length.
     """
     require_count(k)
-    vecs = np.asarray(vecs)  # of a memory-mapped array every operation would make another
+    vecs = as_vectors(vecs)
     query = as_query(q, vecs.shape[1])
     most = longest(vecs) if most is None else most
     rough = vecs @ query.astype(np.float32)

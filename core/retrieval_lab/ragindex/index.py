@@ -18,7 +18,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.ragindex.bm25 import BM25
 from retrieval_lab.ragindex.chunks import WORDS, IndexedChunk, Meta
 from retrieval_lab.ragindex.errors import FormatError, IndexError_
-from retrieval_lab.ragindex.exact import longest, square_lengths
+from retrieval_lab.ragindex.exact import as_vectors, longest, square_lengths
 from retrieval_lab.ragindex.files import VECTORS, read_index, require_consistent, write_index
 from retrieval_lab.ragindex.flat import Found, as_query, flat_search
 from retrieval_lab.ragindex.ivf import IVF
@@ -65,7 +65,7 @@ class Index:
         if vecs.shape != (meta.n_chunks, meta.dim):
             raise IndexError_(f"the vectors have the shape {vecs.shape}; expected {(meta.n_chunks, meta.dim)}")
         try:
-            self._most = longest(np.asarray(vecs))
+            self._most = longest(as_vectors(vecs))
         except InputError as error:
             raise FormatError(f"{VECTORS}: {error}") from error
         self._masks: dict[Filter, Mask | None] = {}
@@ -77,7 +77,11 @@ class Index:
         Raises FormatError for a file that is damaged or of another format, IndexError_ when files are missing or do not
         belong together.
         """
-        return cls(*read_index(Path(path)))
+        parts = read_index(Path(path))
+        try:
+            return cls(*parts)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from error
 
     @classmethod
     def build(
@@ -100,7 +104,7 @@ class Index:
         Raises InputError for vectors of another number or not finite and for k1 or b out of range, IndexError_ when two
         chunks have one id.
         """
-        vecs = _normalised(np.asarray(vectors))
+        vecs = _normalised(vectors)
         if len(vecs) != len(chunks):
             raise InputError(f"{len(vecs)} vectors for {len(chunks)} chunks; expected one for each")
         indexed = [chunk.text for chunk in chunks] if texts is None else texts
@@ -198,9 +202,7 @@ def _numbered(names: Sequence[str]) -> _Numbered:
 
 def _normalised(vectors: NDArray[Any]) -> Vectors:
     """The rows at unit length, float32; those that have it already stay as they are, byte for byte."""
-    if vectors.ndim != 2:
-        raise InputError(f"the vectors have the shape {vectors.shape}; expected (chunks, dimensions)")
-    vecs = vectors.astype(np.float32)
+    vecs = as_vectors(vectors).astype(np.float32)
     longest(vecs)  # raises for what is not finite
     squares = square_lengths(vecs)
     others = (np.abs(squares - 1) > _UNIT) & (squares > 0)

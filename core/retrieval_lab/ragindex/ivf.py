@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.embed import Vectors
 from retrieval_lab.errors import InputError
-from retrieval_lab.ragindex.exact import dots, longest, square_distances
+from retrieval_lab.ragindex.exact import as_vectors, dots, longest, square_distances
 from retrieval_lab.ragindex.flat import Found, as_query, contenders, decided, margin
 from retrieval_lab.ragindex.kmeans import Centroids, assign, kmeans_pp, lloyd
 from retrieval_lab.ragindex.pcg32 import PCG32
@@ -43,7 +43,7 @@ class IVF:
         """
         if nlist < 1 or iters < 0:
             raise InputError(f"{nlist} lists and {iters} rounds; expected at least 1 list and 0 rounds")
-        vecs = np.asarray(vecs)
+        vecs = as_vectors(vecs)
         seeds = kmeans_pp(vecs, nlist, rng)
         centroids = lloyd(vecs, vecs[seeds].astype(np.float64), iters)
         members = assign(vecs, centroids)

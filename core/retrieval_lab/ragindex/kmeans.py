@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.embed import Vectors
 from retrieval_lab.errors import InputError
-from retrieval_lab.ragindex.exact import longest, slack, square_distances, square_lengths
+from retrieval_lab.ragindex.exact import as_vectors, longest, slack, square_distances, square_lengths
 from retrieval_lab.ragindex.pcg32 import PCG32
 from retrieval_lab.ragindex.ranking import Rows
 
@@ -27,6 +27,7 @@ def kmeans_pp(vecs: Vectors, k: int, rng: PCG32) -> list[int]:
     `rng.random()` times their total; where all distances are 0, the first row that was not taken yet. Raises InputError
     when k lies outside 0 to n.
     """
+    vecs = as_vectors(vecs)
     if not 0 <= k <= len(vecs):
         raise InputError(f"{k} clusters of {len(vecs)} vectors; expected 0 to {len(vecs)}")
     if k == 0:

@@ -16,13 +16,13 @@ class Postings(Mapping[str, list[tuple[int, int]]]):
     """term -> [(document, tf), ...], documents ascending, terms in the order of their UTF-8 bytes.
 
     The lists are made when they are asked for. In memory the postings of all terms stand one after another in `docs`
-    and `tfs` (int32), those of the i-th term from `starts[i]` up to `starts[i + 1]`; `rows` is term -> i.
+    and `tfs`, those of the i-th term from `starts[i]` up to `starts[i + 1]`; `rows` is term -> i.
     """
 
     rows: Mapping[str, int]
     starts: NDArray[np.int64]
     docs: NDArray[np.int32]
-    tfs: NDArray[np.int32]
+    tfs: NDArray[np.uint32]
 
     def __getitem__(self, term: str) -> list[tuple[int, int]]:
         where = self.slice(self.rows[term])
@@ -58,7 +58,7 @@ def invert(documents: Iterable[Sequence[str]]) -> tuple[Postings, NDArray[np.uin
     occurrences = row_of[found] * len(kept) + np.repeat(np.arange(len(kept)), lengths)
     occurrences.sort()
     first = np.flatnonzero(np.diff(occurrences, prepend=-1))
-    tfs = np.diff(first, append=len(occurrences)).astype(np.int32)
+    tfs = np.diff(first, append=len(occurrences)).astype(np.uint32)
     terms, docs = np.divmod(occurrences[first], max(1, len(kept)))
     starts = np.searchsorted(terms, np.arange(len(rows) + 1))
     return Postings(rows, starts.astype(np.int64), docs.astype(np.int32), tfs), lengths

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from tests.core import tiny_models
 from tests.core.ragindex import plain
 
 Capture = pytest.CaptureFixture[str]
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -169,6 +172,17 @@ def test_an_embedder_that_is_not_to_be_had_by_its_name_leaves_bm25(tmp_path: Pat
     printed = capsys.readouterr()
     assert "d0#000" in printed.out
     assert f"note: BM25 alone: the index was embedded by {name!r}" in printed.err
+
+
+def test_the_python_of_the_page_on_the_format_runs(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index-format.md").read_text("utf-8"), re.DOTALL)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda: str(tmp_path))
+    exec(snippet, {})
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["1", "2", "3"]
+    assert len(Index.open(tmp_path / "index").chunks) == 687
 
 
 def test_the_corpus_has_to_be_one(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import struct
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,11 @@ from hypothesis import strategies as st
 
 from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.errors import InputError
-from retrieval_lab.ragindex import FormatError, Hybrid, Index, IndexedChunk, IndexError_, flat_search, fnv1a64
+from retrieval_lab.ragindex import FormatError, Hybrid, Index, IndexedChunk, IndexError_, files, flat_search, fnv1a64
 from retrieval_lab.ragindex.files import FILES
 from retrieval_lab.ragindex.ivf import IVF
 from retrieval_lab.ragindex.pcg32 import PCG32
+from retrieval_lab.ragindex.swap import swapped
 from tests.core.ragindex import plain
 
 TEXTS = [
@@ -140,7 +142,12 @@ def test_an_inverted_file_is_seeded_by_the_name_of_the_index(folder: Path) -> No
 # --- whole or not at all -------------------------------------------------------------------------------------------
 
 
-def test_an_index_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [True, False])
+def test_an_index_is_replaced_and_nothing_is_left_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    if not at_once:
+        monkeypatch.setattr(files, "swapped", lambda *_: False)
     place = tmp_path / "index"
     built("old", "older").write(place)
     opened = Index.open(place)
@@ -151,6 +158,28 @@ def test_an_index_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> N
     opened.write(place)
     assert [chunk.text for chunk in Index.open(place).chunks] == ["old", "older"]
     assert [one.name for one in tmp_path.iterdir()] == ["index"]
+
+
+def test_an_index_is_in_its_place_at_every_moment_of_its_replacement(tmp_path: Path) -> None:
+    (tmp_path / "probe").mkdir()
+    (tmp_path / "other").mkdir()
+    if not swapped(tmp_path / "probe", tmp_path / "other"):
+        pytest.skip("this system cannot exchange two folders at once")
+    place, stop, missing = tmp_path / "index", threading.Event(), []
+    built("old").write(place)
+
+    def watch() -> None:
+        while not stop.is_set():
+            if not place.is_dir():
+                missing.append(1)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(20):
+        built("new", "newer").write(place)
+    stop.set()
+    watcher.join()
+    assert missing == []
 
 
 @pytest.mark.parametrize("failing", ["write", "fsync", "rename"])
@@ -168,6 +197,7 @@ def test_a_write_that_fails_leaves_the_old_index(tmp_path: Path, monkeypatch: py
 
     plain_rename = Path.rename
     if failing == "rename":
+        monkeypatch.setattr(files, "swapped", lambda *_: False)
         monkeypatch.setattr(Path, "rename", fail)
     elif failing == "fsync":
         monkeypatch.setattr(os, "fsync", fail)
