@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ Keep = Callable[[int], bool] | Mask | Collection[int]
 """Which rows a search may return: what a function says of each, a mask over all of them, or their numbers."""
 
 _FIRST_LOOK = 4  # times k rows are looked at before more are
+_GROWTH = 4
 _MOST_IN_A_GROUP = 32
 _GROUPS_FOR_EACH = 8
 
@@ -25,7 +27,9 @@ def as_filter(keep: Keep | None, n: int) -> Callable[[int], bool] | Mask | None:
     """The filter of a search over n rows as a mask or a function. Raises InputError for a mask of another length."""
     if keep is None or callable(keep):
         return keep
-    given = np.asarray(keep if isinstance(keep, np.ndarray | list | tuple) else list(keep))
+    if not isinstance(keep, np.ndarray | list | tuple):
+        keep = np.fromiter(keep, dtype=np.int64, count=len(keep))
+    given = np.asarray(keep)
     if given.dtype == np.bool_:
         if given.shape != (n,):
             raise InputError(f"the filter is a mask of shape {given.shape}; expected {(n,)}, one entry for each row")
@@ -58,10 +62,11 @@ def best(
     looked, size = 0, _FIRST_LOOK * k
     while True:  # asking a function about every row would take longer than the search
         rows = _first(scores, size, above)
-        found += [row for row in rows[looked:].tolist() if keep(row)]
+        unasked = rows[looked:].tolist()
+        found += compress(unasked, map(keep, unasked))
         if len(found) >= k or len(rows) < size:
             return np.array(found[:k], dtype=np.int64)
-        looked, size = size, 2 * size
+        looked, size = size, _GROWTH * size
 
 
 def kept(rows: Rows, keep: Callable[[int], bool] | Mask | None) -> Rows:
@@ -69,7 +74,7 @@ def kept(rows: Rows, keep: Callable[[int], bool] | Mask | None) -> Rows:
     if keep is None:
         return rows
     if callable(keep):
-        return rows[np.fromiter((keep(row) for row in rows.tolist()), dtype=np.bool_, count=len(rows))]
+        return rows[np.fromiter(map(keep, rows.tolist()), dtype=np.bool_, count=len(rows))]
     return rows[keep[rows]]
 
 
