@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ Mask = NDArray[np.bool_]
 Keep = Callable[[int], bool] | Mask | Collection[int]
 """Which rows a search may return: what a function says of each, a mask over all of them, or their numbers."""
 
-_FIRST_LOOK = 4  # times k rows are looked at before more are
-_GROWTH = 4
+_FIRST_LOOK = 4  # times k rows are looked at first
+_SPARE = 1.5  # times as many are looked at as should do, by the share that passed so far
 _MOST_IN_A_GROUP = 32
 _GROUPS_FOR_EACH = 8
 
@@ -58,15 +57,22 @@ def best(
         return _first(scores, k, above)
     if not callable(keep):
         return _first(np.where(keep, scores, -np.inf), k, above)
-    found: list[int] = []
-    looked, size = 0, _FIRST_LOOK * k
-    while True:  # asking a function about every row would take longer than the search
-        rows = _first(scores, size, above)
-        unasked = rows[looked:].tolist()
-        found += compress(unasked, map(keep, unasked))
-        if len(found) >= k or len(rows) < size:
-            return np.array(found[:k], dtype=np.int64)
-        looked, size = size, _GROWTH * size
+    return _first_asked(scores, k, keep, above)
+
+
+def _first_asked(scores: NDArray[Any], k: int, keep: Callable[[int], bool], above: float) -> Rows:
+    """As `best`, asking about the highest rows first: to ask about every row would take longer than the search."""
+    passed = np.zeros(0, dtype=np.int64)
+    size, asked, before = _FIRST_LOOK * k, 0, np.inf
+    while len(passed) < k and before > above:
+        least = _least(scores, size)
+        rows = np.flatnonzero((scores >= least) & (scores < before) & (scores > above))
+        passed = np.concatenate([passed, kept(rows, keep)])
+        asked, before = asked + len(rows), least
+        size = max(2 * size, int(_SPARE * k * asked / max(1, len(passed))))
+    order = np.lexsort((passed, -scores[passed]))
+    first: Rows = passed[order[:k]]
+    return first
 
 
 def kept(rows: Rows, keep: Callable[[int], bool] | Mask | None) -> Rows:
