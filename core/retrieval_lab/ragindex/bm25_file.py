@@ -76,8 +76,11 @@ def decode(data: bytes) -> tuple[Postings, Lengths, float]:
 
 def _check_lengths(doc_len: Lengths, avgdl: float) -> None:
     longest = int(doc_len.max(initial=0))
-    if not (math.isfinite(avgdl) and avgdl >= 0) or (longest and not (avgdl and math.isfinite(longest / avgdl))):
-        raise FormatError(f"bm25.idx: the average length is {avgdl}, that of the longest document {longest}")
+    # Rounding aside, no mean is less than one of its parts; and nothing may overflow where lengths are divided by it.
+    if not (math.isfinite(avgdl) and avgdl >= 0 and avgdl * len(doc_len) >= longest * 0.999):
+        raise FormatError(
+            f"bm25.idx: the average length is {avgdl}, that of the longest of {len(doc_len)} documents {longest}"
+        )
 
 
 def _entries(data: bytes, place: int, n_terms: int) -> Iterator[tuple[bytes, int, bytes]]:

@@ -190,6 +190,7 @@ def test_a_file_made_by_hand_is_read() -> None:
         (file(lengths=(2,), avgdl=float("nan")), "average length"),
         (file(avgdl=-1.0), "average length"),
         (file(avgdl=0.0), "average length"),
+        (file(avgdl=1e-310), "average length"),
         (file(entry(b"b", 1, b"\0\1"), entry(b"a", 1, b"\0\1")), "does not come after"),
         (file(entry(b"a", 1, b"\0\1"), entry(b"a", 1, b"\0\1")), "does not come after"),
         (file(entry(b"\xff", 1, b"\0\1")), "utf-8"),
