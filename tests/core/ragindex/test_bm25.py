@@ -129,9 +129,9 @@ def test_a_filter_is_applied_before_the_cut(form: Any, share: float) -> None:
 
 
 def test_wrong_settings_are_errors() -> None:
-    for settings_ in ((-1, 0.5), (1.2, 1.5), (float("nan"), 0.5), (1e9, 0.5)):
+    for wrong in ((-1, 0.5), (1.2, 1.5), (float("nan"), 0.5), (1e9, 0.5)):
         with pytest.raises(InputError, match="BM25 k1 is"):
-            BM25.build(HAND, *settings_)
+            BM25.build(HAND, *wrong)
     with pytest.raises(InputError, match="-1 results"):
         BM25.build(HAND).search("kv", -1)
     with pytest.raises(InputError, match="mask of shape"):
@@ -206,7 +206,6 @@ def test_a_file_made_by_hand_is_read() -> None:
         (file(entry(b"a", 2, b"\0\1\0\1")), "do not ascend"),
         (file(entry(b"a", 1, b"\0\0")), "never in a document"),
         (file(entry(b"a", 1, b"\0\3")), "more often than it has terms"),
-        (file()[:-8] + b"\xff" * 4 + b"\0" * 4 + b"\0", "bytes after|cut short"),
         (struct.pack("<4sIIId", b"TLBM", 1, 2**32 - 1, 0, 1.0), "lengths of its 4294967295 documents"),
         (struct.pack("<4sIIId", b"TLBM", 1, 0, 2**32 - 1, 0.0), "cut short within term 0 of 4294967295"),
     ],
