@@ -30,6 +30,7 @@ from retrieval_lab import (
     cli_funnel,
     cli_import,
     cli_index,
+    cli_portable,
     cli_rescue,
     cli_score,
     cli_search,
@@ -57,6 +58,7 @@ app.command("rescue")(cli_rescue.rescue)
 app.command("funnel")(cli_funnel.funnel)
 app.command("diagnose")(cli_diagnose.diagnose)
 app.command("index")(cli_index.index)
+app.command("export-index")(cli_portable.export_index)
 app.command("eval")(cli_eval.evaluate)
 app.command("calibrate")(cli_calibrate.calibrate)
 app.command("compare")(cli_compare.compare)

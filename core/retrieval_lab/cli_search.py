@@ -20,7 +20,9 @@ from retrieval_lab.cli_options import (
     opened_lab,
     print_json,
 )
+from retrieval_lab.cli_passages import print_notes, print_passage
 from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
+from retrieval_lab.cli_portable import IndexOption, search_index
 from retrieval_lab.cli_text import print_table, stdout
 from retrieval_lab.errors import InputError
 from retrieval_lab.shorten import shorten_middle
@@ -29,11 +31,9 @@ from retrieval_lab.text import printable
 if TYPE_CHECKING:
     from retrieval_lab.lab import Lab
     from retrieval_lab.trace import Trace
-    from retrieval_lab.types import Chunk, Place
+    from retrieval_lab.types import Place
 
 _SHOWN_ROWS = 10
-_SNIPPET_LEAD = 16
-_INDENT = 4
 _GAP = 4  # the mark of the wanted passage and the space between columns
 
 
@@ -45,6 +45,7 @@ def search(
         int | None, typer.Option("--k", min=1, help="How many passages; else the configuration's top_k.")
     ] = None,
     choice: PipelineChoice = UNCHANGED,
+    index: IndexOption = None,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -55,6 +56,11 @@ def search(
 
     Example: [bold]retrieval-lab search "who painted the inn sign?" --k 3[/bold]
     """
+    if index is not None:
+        if corpus is not None or dsn is not None:
+            raise InputError("--index needs neither a corpus nor a server: leave out --corpus and --dsn")
+        search_index(index, query, k, choice, as_json=as_json)
+        return
     choice = choice.with_setting(f"top_k={k}") if k else choice
     with opened_lab(corpus, choice, dsn) as lab:
         trace = lab.trace(query)
@@ -132,36 +138,13 @@ def _probability(trace: Trace, score: float) -> dict[str, float]:
 
 
 def _print_results(lab: Lab, trace: Trace) -> None:
-    console = stdout()
     chunks = [trace.chunks[row.chunk_id] for row in trace.final]
     matched = lab.matched_words(trace, [chunk.text for chunk in chunks])
     for row, chunk in zip(trace.final, chunks, strict=True):
         probability = "".join(f" {one:.0%}" for one in _probability(trace, row.score).values())
-        head = Text(f"{row.rank:>3} {row.score:>8.3f}{probability}  ", no_wrap=True, overflow="ellipsis")
-        head.append(printable(chunk.chunk_id), "bold").append(f"  {printable(chunk.heading_path)}", "dim")
-        console.print(head)
-        console.print(_snippet(chunk, matched, console.width - _INDENT - 1))
-    _print_notes(trace.notes if trace.final else [*trace.notes, "nothing was found"])
-
-
-def _snippet(chunk: Chunk, matched: frozenset[str], width: int) -> Text:
-    """The part of the passage with the most matched words, which are underlined."""
-    from retrieval_lab.highlight import snippet, word_spans
-
-    spans = word_spans(chunk.text, matched)
-    left, right = snippet(chunk.text, spans, width, _SNIPPET_LEAD)
-    # One character for one, so that the places of the words stay true.
-    line = "".join(char if char.isprintable() else " " for char in chunk.text[left:right])
-    text = Text(line, no_wrap=True, overflow="ellipsis")
-    for start, end in spans:
-        if left <= start and end <= right:
-            text.stylize("bold underline", start - left, end - left)
-    return Text((" " * _INDENT)[: -1 if left else None] + ("…" if left else ""), no_wrap=True).append_text(text)
-
-
-def _print_notes(notes: Sequence[str]) -> None:
-    for note in notes:
-        typer.echo(f"note: {printable(note)}", err=True)
+        head = f"{row.rank:>3} {row.score:>8.3f}{probability}  "
+        print_passage(head, chunk.chunk_id, chunk.heading_path, chunk.text, matched)
+    print_notes(trace.notes if trace.final else [*trace.notes, "nothing was found"])
 
 
 # --- every stage ---------------------------------------------------------------------------------------------------
@@ -185,7 +168,7 @@ def _print_trace(made: Trace, places: dict[str, dict[str, Place]]) -> None:
     width = max(8, (stdout().width - len(str(_SHOWN_ROWS))) // len(lists) - _GAP)
     rows = list(_side_by_side(made, list(lists.values()), width))
     print_table([("", True), *((f"  {name}", False) for name in lists)], rows)
-    _print_notes(made.notes)
+    print_notes(made.notes)
 
 
 def _reading(made: Trace) -> Iterator[tuple[str, str]]:

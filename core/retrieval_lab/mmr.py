@@ -48,7 +48,7 @@ def mmr(
         return []
     relevance, vectors = _measured(query_vec, candidates, embeddings)
     return [
-        replace(candidates[row], rank=rank) for rank, row in enumerate(_picks(relevance, vectors, lam, top_k), start=1)
+        replace(candidates[row], rank=rank) for rank, row in enumerate(picks(relevance, vectors, lam, top_k), start=1)
     ]
 
 
@@ -80,9 +80,9 @@ def mmr_pick(
 ) -> Pick:
     """How `mmr` comes to pick, or not to pick, `candidates[row]`. Raises InputError as it does."""
     relevance, vectors = _measured(query_vec, candidates, embeddings)
-    picks = _picks(relevance, vectors, lam, len(candidates))
-    rank = picks.index(row) + 1
-    before = picks[: min(rank - 1, top_k)]
+    order = picks(relevance, vectors, lam, len(candidates))
+    rank = order.index(row) + 1
+    before = order[: min(rank - 1, top_k)]
     cosines = _cosines(vectors[before], vectors[row])
     because = int(np.argmax(cosines)) if before else None
     cosine = 0.0 if because is None else float(cosines[because])
@@ -108,7 +108,8 @@ def _values(relevance: Any, redundancy: Any, lam: float) -> Any:
     return lam * relevance - (1 - lam) * redundancy
 
 
-def _picks(relevance: NDArray[np.float64], vectors: NDArray[np.float64], lam: float, top_k: int) -> list[int]:
+def picks(relevance: NDArray[np.float64], vectors: NDArray[np.float64], lam: float, top_k: int) -> list[int]:
+    """The rows that `mmr` picks, in its order, given their relevance, shape (n,), and unit vectors, shape (n, dims)."""
     picked: list[int] = []
     redundancy = np.zeros(len(relevance))
     open_rows = np.ones(len(relevance), dtype=bool)

@@ -18,6 +18,7 @@ from tests.benchmarks import (
     exploring,
     indexing,
     models,
+    portable_index,
     scoring,
     searching,
     statistics,
@@ -42,6 +43,7 @@ def _ratios(documents: list[Document], texts: list[str]) -> Iterator[Ratio]:
     yield from models.ratios(texts)
     yield from statistics.ratios()
     yield from scoring.ratios()
+    yield from portable_index.ratios()
     embedder = HashEmbedder()
     with Database.open() as database, database.connect() as conn:
         yield from indexing.ratios(conn, embedder)

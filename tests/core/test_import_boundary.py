@@ -65,6 +65,7 @@ LAYERS = [
         "pipeline",
         "places",
         "prompt",
+        "ragindex",
         "rerank",
         "rerankers",
         "retrievers",

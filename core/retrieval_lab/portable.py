@@ -1,0 +1,147 @@
+"""From a corpus to a portable index, and from an index to the embedder that its queries need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from retrieval_lab.config import Indexing
+from retrieval_lab.corpus import CorpusFiles, read_corpus
+from retrieval_lab.embed import Embedder, FastEmbedder, HashEmbedder, Vectors, embed_checked
+from retrieval_lab.errors import EnvironmentMissing, Fault, InputError
+from retrieval_lab.paths import bundled_corpus
+from retrieval_lab.ragindex import Index, IndexedChunk, Meta
+from retrieval_lab.ragindex.chunks import WORDS
+from retrieval_lab.settings import EmbedderSettings
+from retrieval_lab.store import CHUNKS
+from retrieval_lab.types import Chunk
+from retrieval_lab.windows import Windowed
+
+_BATCH = 64
+_HASH_NAME = re.compile(r"hash-([1-9][0-9]{0,8})")
+_MODEL_NAME = re.compile(r"fastembed-(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An index made of a corpus, and a fault for every file that was left out."""
+
+    index: Index
+    faults: tuple[Fault, ...]
+
+
+def export_index(
+    corpus: Path | str | None,
+    indexing: Indexing,
+    *,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Export:
+    """The corpus (the bundled one unless given) cut and embedded as `indexing` says; no server is needed.
+
+    `source` is `file`, `uri` the path in the corpus; further keys of a chunk are its heading path and its place in the
+    document. `progress` hears how many of how many chunks are embedded.
+
+    Raises InputError when the folder is no corpus, and as the embedder does.
+    """
+    folder = Path(corpus if corpus is not None else bundled_corpus())
+    files = read_corpus(folder)
+    chunks = [chunk for document in files.documents for chunk in indexing.chunker.chunks(document)]
+    embedder = indexing.embedder.build()
+    table = replace(CHUNKS, contextual_headers=indexing.contextual_headers)
+    texts = [table.indexed(chunk) for chunk in chunks]
+    tokenizer, counts = _token_counts(embedder, chunks)
+    index = Index.build(
+        list(_indexed(chunks, counts, files, folder)),
+        _embedded(embedder, texts, chunks, progress),
+        embedding_model=embedder.name,
+        tokenizer=tokenizer,
+        chunker={
+            "kind": indexing.chunker.kind,
+            **asdict(indexing.chunker),
+            "contextual_headers": indexing.contextual_headers,
+        },
+        texts=texts,
+    )
+    return Export(index, files.faults)
+
+
+def _token_counts(embedder: Embedder, chunks: Sequence[Chunk]) -> tuple[str, Sequence[int | None]]:
+    """The tokenizer's name and the tokens of each chunk; words are counted where the embedder has no tokens."""
+    if isinstance(embedder, Windowed):
+        return embedder.name, embedder.token_counts([chunk.text for chunk in chunks])
+    return WORDS, [None] * len(chunks)
+
+
+def _indexed(
+    chunks: Sequence[Chunk], counts: Sequence[int | None], files: CorpusFiles, folder: Path
+) -> Iterator[IndexedChunk]:
+    for chunk, n_tokens in zip(chunks, counts, strict=True):
+        yield IndexedChunk.of(
+            chunk.chunk_id,
+            chunk.doc_id,
+            chunk.text,
+            uri=files.paths[chunk.doc_id].relative_to(folder).as_posix(),
+            n_tokens=n_tokens,
+            extra={
+                "heading_path": chunk.heading_path,
+                "start_char": chunk.start_char,
+                "end_char": chunk.end_char,
+            },
+        )
+
+
+def _embedded(
+    embedder: Embedder, texts: Sequence[str], chunks: Sequence[Chunk], progress: Callable[[int, int], None]
+) -> Vectors:
+    vectors = np.zeros((len(texts), embedder.dims), dtype=np.float32)
+    for start in range(0, len(texts), _BATCH):
+        part = slice(start, start + _BATCH)
+        labels = [f"chunk {chunk.chunk_id}" for chunk in chunks[part]]
+        vectors[part] = embed_checked(embedder, texts[part], labels)
+        progress(min(start + _BATCH, len(texts)), len(texts))
+    return vectors
+
+
+def query_embedder(meta: Meta, chosen: EmbedderSettings | None = None) -> tuple[Embedder | None, tuple[str, ...]]:
+    """The embedder of an index's queries, ready to be used, or None and a note why it is not to be had.
+
+    It is found by the name in the index; a model in a folder has to be `chosen`. Raises InputError when the one chosen
+    is not the one of the index, and EnvironmentMissing when it cannot be loaded.
+    """
+    if chosen is not None:
+        embedder = chosen.build()
+        if embedder.name != meta.embedding_model:
+            raise InputError(
+                f"the index was embedded by {meta.embedding_model}, not by {embedder.name}; choose that one"
+            )
+        return _tried(embedder, meta), ()
+    if meta.dim == 0:
+        return None, ("the index has no vectors: BM25 alone",)
+    named = _named(meta.embedding_model)
+    try:
+        if named is not None:
+            return _tried(named, meta), ()
+        problem = "no name of an embedder here; if it is a model of your own, name its folder by --embedder"
+    except (EnvironmentMissing, InputError) as error:
+        problem = str(error)
+    return None, (f"BM25 alone: the index was embedded by {meta.embedding_model!r}: {problem}",)
+
+
+def _named(name: str) -> Embedder | None:
+    if match := _HASH_NAME.fullmatch(name):
+        return HashEmbedder(int(match[1]))
+    if match := _MODEL_NAME.fullmatch(name):
+        return FastEmbedder(match[1])
+    return None
+
+
+def _tried(embedder: Embedder, meta: Meta) -> Embedder:
+    """The embedder once it has worked: a model is loaded when it is first used."""
+    if embedder.dims != meta.dim:
+        raise InputError(f"{embedder.name} makes vectors of {embedder.dims} dimensions, the index has {meta.dim}")
+    embed_checked(embedder, ["a"])
+    return embedder
