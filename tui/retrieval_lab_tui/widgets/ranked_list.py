@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -240,10 +241,13 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         """Marks and numbers, then as much of the chunk's id as fits into the width."""
         pointer = "▸" if row.chunk_id == self.linked else " "
         mark = ("●", "bold $success") if row.wanted else "○" if row.grade else " "
-        grade = (row.grade.rjust(self._grade_width), "bold $success" if row.wanted else "$foreground-muted")
-        left = Content.assemble(pointer, mark, grade, *numbers)
+        left = Content.assemble(pointer, mark, *self._grade(row), *numbers)
         name = shorten_middle(one_line(row.chunk_id), max(0, width - left.cell_length))
         return Content.assemble(left, (name, "bold" if row.wanted else ""))
+
+    def _grade(self, row: Row) -> Iterator[tuple[str, str]]:
+        if self._grade_width:
+            yield row.grade.rjust(self._grade_width), "bold $success" if row.wanted else "$foreground-muted"
 
     def _numbers(self, row: Row) -> tuple[str, tuple[str, str]]:
         detail = f"{row.detail.rjust(self._detail_width)} " if self._detail_width else ""
