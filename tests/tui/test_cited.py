@@ -188,3 +188,16 @@ async def test_an_answer_is_data(
         assert hostile.replace("\x1b", "␛") in text(app, "#text")
         await pilot.click("#text", offset=(18, 0))
         assert app.is_running
+
+
+async def test_a_key_that_comes_twice_closes_the_answer_once(
+    app: ExplorerApp, answered: Answered, wait_for: WaitFor
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, KNOWN)
+        screen = await opened(pilot, wait_for)
+        for _ in range(2):
+            screen.action_read()
+        await wait_for(pilot, lambda: app.screen is app.explore)
+        await pilot.pause()
+        assert app.screen is app.explore

@@ -174,8 +174,7 @@ class Beside(Diagnosing):
     @on(CompareScreen.ReadWanted)
     def _read_compared(self, event: CompareScreen.ReadWanted) -> None:
         self.action_leave_compare()
-        while self.screen is not self.explore:  # a comparison of runs lies over theirs
-            self.pop_screen()
+        self.to_lists()  # a comparison of runs lies over theirs
         self.explore.neighbour(event.chunk)
         self.explore.action_read()
 

@@ -30,6 +30,6 @@ class Citing(RunWork):
 
     @on(CitedScreen.PassageWanted)
     def _read_source(self, event: CitedScreen.PassageWanted) -> None:
-        self.pop_screen()
+        self.to_lists()
         self.explore.neighbour(event.chunk)
         self.explore.action_read()

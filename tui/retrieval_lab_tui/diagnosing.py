@@ -32,7 +32,7 @@ class Diagnosing(GoldenWork):
         if now is None:
             return
         if not event.explained:
-            self.pop_screen()
+            self.to_lists()
             self._ask_golden(event.place)
             return
         query = now.lab.golden[event.place]
@@ -88,7 +88,7 @@ class Diagnosing(GoldenWork):
         rescue, question = event.rescue, self._question
         if question is None:
             return
-        self.pop_screen()
+        self.to_lists()
         if rescue.edit is not None:
             self._ask(replace(question, query=rescue.edit.query))
         else:

@@ -30,6 +30,11 @@ class Exporting(App[None]):
         """Whether the app is about to be gone: messages still come when there is nothing left to show them on."""
         return self._exit or not self.explore.query("#header")
 
+    def to_lists(self) -> None:
+        """Close whatever lies over the lists; a message that comes twice, or late, finds nothing more to close."""
+        while self.explore in self.screen_stack and self.screen is not self.explore:
+            self.pop_screen()
+
     def source(self) -> tuple[Path, int] | None:
         """The file of the passage on the screen and its line; None without a passage. Raises LabError."""
         raise NotImplementedError

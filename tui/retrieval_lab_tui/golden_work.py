@@ -76,7 +76,7 @@ class GoldenWork(Switching):
     def _list_queries(self, event: MeasuresScreen.QueriesWanted) -> None:
         def chosen(index: int | None) -> None:
             if index is not None:
-                self.pop_screen()
+                self.to_lists()
                 self._ask_golden(index)
 
         if self._lab is not None:
