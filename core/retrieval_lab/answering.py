@@ -20,7 +20,7 @@ from retrieval_lab.citations import CitationReport, cited_sentences
 from retrieval_lab.claude_login import has_login
 from retrieval_lab.extractive import ExtractiveAnswerer
 from retrieval_lab.lexemes import Lexemes
-from retrieval_lab.support import DEPTH, Support, Terms, question_terms, supports
+from retrieval_lab.support import SOURCES, Support, Terms, looked_at, question_terms, supports
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Answer, Chunk, Draft, GoldenQuery
@@ -28,8 +28,6 @@ from retrieval_lab.types import Answer, Chunk, Draft, GoldenQuery
 if TYPE_CHECKING:
     from retrieval_lab.config import PipelineConfig
     from retrieval_lab.lab import Lab
-
-SOURCES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +101,7 @@ def _grounds(trace: Trace, top_k: int, bench: Bench) -> Grounds:
     conn, table = bench.conn, bench.table
     terms = question_terms(conn, trace.query, trace.parsed, table=table)
     chosen = [row.chunk_id for row in trace.final[:top_k]]
-    pool = [row.chunk_id for row in trace.reranked[:DEPTH]]
-    found = supports(conn, terms, list(dict.fromkeys([*chosen, *pool])), table=table)
+    found = supports(conn, terms, looked_at(trace, top_k), table=table)
     best = max(found, key=lambda one: found[one].share, default=None)  # the first of equals: sources come first
     if best is not None and best not in chosen and found[best].share > 0:
         chosen.append(best)

@@ -283,7 +283,7 @@ def _evaluated(
         run=run,
         summary=summary,
         by=by,
-        parts=sliced(run, by),
+        parts=sliced(run, summary, by),
         outcomes=check_gates(gates, summary.all),
         baseline=baseline,
         versus=None if baseline is None else versus(baseline, run),

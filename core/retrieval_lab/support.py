@@ -10,7 +10,8 @@ that no passage holds weighs most. A passage's support is
 with `held` the number of terms that it holds, and 1 when it holds every term. A term that only one of N passages holds
 weighs about ln N: to share that much with some passage takes no more than chance, so a short question counts as one of
 LEAST_MASS such terms. One or two terms are shared by chance even when they are rare, so fewer than ENOUGH count in
-part. The support of a question is the best of the first DEPTH passages.
+part. The support of a question is the best of the passages
+`looked_at`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ LEAST_MASS = 3.25
 
 ENOUGH = 3
 """How many terms a passage must hold for their weights to count in full. Both were chosen on the bundled corpus."""
+
+SOURCES = 5
+"""How many passages of the final list a question is answered from, unless told otherwise."""
 
 DEPTH = 20
 """How many passages of the reranked pool are looked at: a pipeline without reranker has the best one lower down."""
@@ -95,14 +99,15 @@ def supports(
     return {chunk_id: terms.support(held.get(chunk_id, ())) for chunk_id in chunk_ids}
 
 
+def looked_at(made: Stages, top_k: int = SOURCES) -> list[str]:
+    """The passages whose support counts: the first top_k of the final list, then the first DEPTH of the pool."""
+    return list(dict.fromkeys(row.chunk_id for row in (*made.final[:top_k], *made.reranked[:DEPTH])))
+
+
 def best_support(conn: Connection[Any], made: Stages, *, table: Table = CHUNKS) -> float:
-    """The support of a question: the best that one of the first DEPTH passages of its reranked pool gives."""
-    found = supports(
-        conn,
-        question_terms(conn, made.query, made.parsed, table=table),
-        [row.chunk_id for row in made.reranked[:DEPTH]],
-        table=table,
-    )
+    """The support of a question: the best that one of the passages `looked_at` gives."""
+    terms = question_terms(conn, made.query, made.parsed, table=table)
+    found = supports(conn, terms, looked_at(made), table=table)
     return max((one.share for one in found.values()), default=0.0)
 
 

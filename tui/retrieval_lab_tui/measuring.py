@@ -35,8 +35,7 @@ class Measured:
 
     def groups(self, field: str = KIND) -> tuple[tuple[str, Group], ...]:
         """All queries, then those of each value of a label field."""
-        parts = self.summary.by_kind if field == KIND else sliced(self.run, field)
-        return ((ALL, self.summary.all), *parts.items())
+        return ((ALL, self.summary.all), *sliced(self.run, self.summary, field).items())
 
 
 class MeasuringProgressed(Message):

@@ -12,7 +12,7 @@ from retrieval_lab.evals.proportions import Share
 from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.resampling import Interval, bootstrap_intervals, mean_of
 from retrieval_lab.evals.runs import Run
-from retrieval_lab.evals.slices import NO_COVERAGE, Coverage, coverage, slices
+from retrieval_lab.evals.slices import KIND, NO_COVERAGE, Coverage, coverage, slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,9 @@ def summarise(run: Run) -> Summary:
 
     A query without a relevant chunk counts in no mean and is named in `undefined`.
     """
-    kinds = sorted({record.kind for record in run.queries})
     return Summary(
         all=_group(run.defined),
-        by_kind={kind: _group([record for record in run.defined if record.kind == kind]) for kind in kinds},
+        by_kind=_sliced(run, KIND),
         undefined={record.query_id: record.undefined or "" for record in run.queries if record.is_unlabelled},
         latency=latency(run),
         no_answer=_no_answer(run),
@@ -109,8 +108,15 @@ def summarise(run: Run) -> Summary:
     )
 
 
-def sliced(run: Run, field: str) -> dict[str, Group]:
-    """The means over the queries of each value of a label field, as `slices.slices` parts them."""
+def sliced(run: Run, summary: Summary, field: str) -> Mapping[str, Group]:
+    """The means over the queries of each value of a label field, as `slices.slices` parts them.
+
+    `summary` is that of the run, which has those of the kinds already.
+    """
+    return summary.by_kind if field == KIND else _sliced(run, field)
+
+
+def _sliced(run: Run, field: str) -> dict[str, Group]:
     return {
         value: _group([record for record in records if record.measures])
         for value, records in slices(run, field).items()
