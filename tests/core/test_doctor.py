@@ -24,8 +24,9 @@ from retrieval_lab import cli, cli_doctor, doctor, server_admin
 from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.cluster import locate
 from retrieval_lab.database import Database
-from retrieval_lab.doctor import Check, examine, model_is_here
+from retrieval_lab.doctor import Check, examine
 from retrieval_lab.embed import FastEmbedder
+from retrieval_lab.model_cache import MODELS, model_is_here
 from retrieval_lab.rerank import CrossEncoderReranker
 
 ROOT = Path(__file__).parents[2]
@@ -114,14 +115,14 @@ def test_the_extras_and_the_oldest_python_are_those_of_the_project() -> None:
 
 def test_the_models_are_the_default_ones() -> None:
     defaults = [inspect.signature(one).parameters["model"].default for one in (FastEmbedder, CrossEncoderReranker)]
-    assert [model.name for model in doctor.MODELS] == defaults
+    assert [model.name for model in MODELS] == defaults
 
 
 def test_the_models_are_fetched_as_fastembed_says() -> None:
     # Its source is read, since importing it takes longer than all other tests of this module.
     package = metadata.distribution("fastembed")
     tables = ("fastembed/text/onnx_embedding.py", "fastembed/rerank/cross_encoder/onnx_text_cross_encoder.py")
-    for model, table in zip(doctor.MODELS, tables, strict=True):
+    for model, table in zip(MODELS, tables, strict=True):
         source = Path(str(package.locate_file(table))).read_text(encoding="utf-8")
         entry = source.partition(f'model="{model.name}"')[2].partition("ModelDescription(")[0]
         assert f'hf="{model.repository}"' in entry

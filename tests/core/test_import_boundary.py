@@ -58,6 +58,7 @@ LAYERS = [
         "markers",
         "metrics",
         "mmr",
+        "model_cache",
         "model_choice",
         "model_folder",
         "models",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrieval_lab import Lab, PipelineConfig
-from retrieval_lab.doctor import cached_models
+from retrieval_lab.model_cache import cached_models
 from retrieval_lab.settings import ModelEmbedding, ModelReranker
 
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.doctor import model_is_here
+from retrieval_lab.model_cache import model_is_here
 from retrieval_lab.models import EXTRA
 from retrieval_lab.settings import EmbedderSettings, HashEmbedding, ModelEmbedding, ModelReranker, RerankerSettings
 
