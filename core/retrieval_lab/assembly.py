@@ -12,11 +12,13 @@ from psycopg import Connection
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.embed import Embedder, QueryVectors
 from retrieval_lab.errors import InputError
+from retrieval_lab.filtering import describe, passes_any
 from retrieval_lab.pipeline import Leg, Pipeline, Stored
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Retriever, Surroundings
 from retrieval_lab.settings import RerankerSettings
 from retrieval_lab.store import Table, fetch, unknown_documents
+from retrieval_lab.types import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,22 @@ class Bench:
 
 
 def assembled(config: PipelineConfig, on: Surroundings, reranker: Reranker | None) -> Pipeline:
-    """The pipeline of the configuration, with its reranker already built.
-
-    Raises InputError when the filter names a document that the table does not have.
-    """
-    wanted = config.filter.doc_ids
-    unknown = unknown_documents(on.conn, wanted, table=on.table) if wanted else []
-    if unknown:
-        raise InputError(f"filter.doc_ids: the corpus has no document {unknown[0]!r}, so nothing could be found in it")
+    """The pipeline of the configuration, with its reranker already built. Raises as `require_some` does."""
+    require_some(on.conn, config.filter, on.table)
     retrievers = [settings.build(on) for settings in config.retrievers]
     return composed(config, retrievers, partial(fetch, on.conn, table=on.table), on.vectors, reranker)
+
+
+def require_some(conn: Connection[Any], filter: Filter, table: Table) -> None:
+    """Raises InputError when the filter names a document that the table does not have, or lets no chunk through."""
+    unknown = unknown_documents(conn, filter.doc_ids, table=table) if filter.doc_ids else []
+    if unknown:
+        raise InputError(f"filter.doc_ids: the corpus has no document {unknown[0]!r}, so nothing could be found in it")
+    if (filter.sources or filter.paths) and not passes_any(conn, filter, table):
+        raise InputError(
+            f"filter: nothing in the corpus has {describe(filter)}, so nothing could be found; the documents have the "
+            "paths docs/NAME.md and stories/NAME.txt and the source file"
+        )
 
 
 def composed(

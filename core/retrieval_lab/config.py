@@ -115,7 +115,7 @@ class PipelineConfig:
             "reranker": _to_dict(self.reranker),
             "mmr_lambda": self.mmr_lambda,
             "top_k": self.top_k,
-            "filter": {"doc_ids": list(self.filter.doc_ids)},
+            "filter": {part.name: list(getattr(self.filter, part.name)) for part in fields(self.filter)},
             "support_floor": self.support_floor,
         }
 

@@ -57,6 +57,8 @@ _SCALARS: Mapping[str, Any] = {
     "support_floor": float,
 }
 
+_FILTERS: Mapping[str, str] = {"doc_ids": "document ids", "sources": "sources", "paths": "patterns of paths"}
+
 _SHOWN_CHARS = 60
 _LARGEST = 2**31 - 1  # what PostgreSQL's int holds, and more than any setting means
 
@@ -109,8 +111,7 @@ class Reader:
             retrievers = self._retrievers(value)
             return None if retrievers is None else (retrievers,)
         if key == "filter":
-            doc_ids = self._filter(value)
-            return None if doc_ids is None else (doc_ids,)
+            return (self._filter(value),)
         return self._scalar(key, value, _SCALARS[key])
 
     def _part(self, key: str, value: Given) -> Any:
@@ -146,14 +147,17 @@ class Reader:
         made: RetrieverSettings | None = self._settings(RETRIEVERS[kind.value], entries, key, value, {"name": name})
         return made
 
-    def _filter(self, value: Given) -> Filter | None:
-        entries = self._mapping(value, "filter", ("doc_ids",))
-        doc_ids = entries.get("doc_ids", Given([], value.origin))
-        if not isinstance(doc_ids.value, list):
-            self.fault(doc_ids, "filter.doc_ids", f"expected a list of document ids, found {_shown(doc_ids.value)}")
+    def _filter(self, value: Given) -> Filter:
+        entries = self._mapping(value, "filter", _FILTERS)
+        parts = {part: self._texts(f"filter.{part}", _FILTERS[part], entry) for part, entry in entries.items()}
+        return Filter(**{part: texts for part, texts in parts.items() if texts is not None})
+
+    def _texts(self, key: str, what: str, value: Given) -> tuple[str, ...] | None:
+        if not isinstance(value.value, list):
+            self.fault(value, key, f"expected a list of {what}, found {_shown(value.value)}")
             return None
-        found = [self._scalar("filter.doc_ids", item, str) for item in doc_ids.value]
-        return Filter(tuple(dict.fromkeys(item[0] for item in found if item is not None)))
+        found = [self._scalar(key, item, str) for item in value.value]
+        return tuple(item[0] for item in found if item is not None)
 
     def _entries(self, value: Given, key: str) -> dict[str, Given] | None:
         """The settings of one part; a text alone is its kind, nothing at all is every default."""

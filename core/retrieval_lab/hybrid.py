@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, LiteralString
 
 from psycopg import Connection, sql
 
@@ -18,9 +18,10 @@ from retrieval_lab import textquery
 from retrieval_lab.embed import Embedder, Vectors, embed_query
 from retrieval_lab.errors import InputError
 from retrieval_lab.extension import extension_schema
+from retrieval_lab.filtering import Shape, condition, parameters, shape
 from retrieval_lab.statements import execute, is_idle
 from retrieval_lab.store import CHUNKS, Table, vector_literal
-from retrieval_lab.text import sendable, storable
+from retrieval_lab.text import sendable
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Ranked, TextQuery
 
 Scan = Literal["exact", "hnsw"]
@@ -83,20 +84,34 @@ def nearest_explained(
     """What `nearest` returns, and how the server read the table: the lines of EXPLAIN, vectors shortened."""
     if _nothing_asked(n):
         return [], ()
-    # An index scan yields at most ef_search rows, those that were deleted since the last vacuum among them. A list that
-    # is longer than that, or that the planner's choice left short, is read exactly.
-    scans: tuple[Scan | None, ...] = ("exact",) if n > MAX_EF_SEARCH else (scan,) if scan else (None, "exact")
+    # An index scan yields at most ef_search rows, those that were deleted since the last vacuum among them; one with a
+    # filter goes on looking, but not for ever. A list that is longer than that, or that the planner's choice or the
+    # filter left short, is read exactly.
+    scans: tuple[Scan | None, ...] = (scan, "exact") if _may_end_early(scan, filter) else (scan,)
+    if n > MAX_EF_SEARCH:
+        scans = ("exact",)
     rows: list[tuple[str, float]] = []
     # Local settings end with a transaction however it ends, but outlive a savepoint unless that is rolled back. Only
     # then: a rollback makes psycopg forget all statements that it has prepared.
     with conn.transaction(force_rollback=not is_idle(conn)):
-        statement = _nearest_sql(table, extension_schema(conn), bool(filter.doc_ids))
-        parameters = {"vector": vector_literal(vector), "n": n, "doc_ids": storable(filter.doc_ids)}
+        statement = _nearest_sql(table, extension_schema(conn), shape(filter))
+        given = {"vector": vector_literal(vector), "n": n, **parameters(filter)}
         for way in scans:
             if len(rows) < n:
                 execute(conn, _SETTINGS[way], {"n": min(n, MAX_EF_SEARCH)})
-                rows = execute(conn, statement, parameters).fetchall()
-        return _hits(rows), _plan(conn, statement, parameters) if explain else ()
+                if way == "hnsw" and filter:
+                    execute(conn, _GO_ON)
+                rows = execute(conn, statement, given).fetchall()
+        return _hits(rows), _plan(conn, statement, given) if explain else ()
+
+
+def _may_end_early(scan: Scan | None, filter: Filter) -> bool:
+    return scan is None or (scan == "hnsw" and bool(filter))
+
+
+def count_embedded(conn: Connection[Any], *, table: Table = CHUNKS, filter: Filter = EVERYTHING) -> int:
+    """The number of chunks that vector search can find: those the filter lets through, without zero vectors."""
+    return _count(conn, _embedded_sql(table, extension_schema(conn), shape(filter)), parameters(filter))
 
 
 def text_search(conn: Connection[Any], query: str, n: int = 50, *, table: Table = CHUNKS) -> list[Hit]:
@@ -123,8 +138,18 @@ def matching(
     """`text_search` for a parsed query."""
     if _nothing_asked(n) or not parsed.positive:
         return []
-    statement = _matching_sql(table, bool(parsed.excluded), bool(filter.doc_ids))
+    statement = _matching_sql(table, bool(parsed.excluded), shape(filter))
     return _hits(execute(conn, statement, _matching_parameters(parsed, n, filter)).fetchall())
+
+
+def count_matching(
+    conn: Connection[Any], parsed: TextQuery, *, table: Table = CHUNKS, filter: Filter = EVERYTHING
+) -> int:
+    """The number of chunks that `matching` would find without a cut."""
+    if not parsed.positive:
+        return 0
+    statement = _count_matching_sql(table, bool(parsed.excluded), shape(filter))
+    return _count(conn, statement, _matching_parameters(parsed, 0, filter))
 
 
 def matching_plan(
@@ -138,7 +163,7 @@ def matching_plan(
     """How the server reads the table for `matching`: the lines of EXPLAIN."""
     if _nothing_asked(n) or not parsed.positive:
         return ()
-    statement = _matching_sql(table, bool(parsed.excluded), bool(filter.doc_ids))
+    statement = _matching_sql(table, bool(parsed.excluded), shape(filter))
     return _plan(conn, statement, _matching_parameters(parsed, n, filter))
 
 
@@ -210,11 +235,16 @@ def search(
 
 
 def _matching_parameters(parsed: TextQuery, n: int, filter: Filter) -> dict[str, object]:
-    return {"q": parsed.alternatives, "excluded": parsed.exclusions, "n": n, "doc_ids": storable(filter.doc_ids)}
+    return {"q": parsed.alternatives, "excluded": parsed.exclusions, "n": n, **parameters(filter)}
 
 
-def _plan(conn: Connection[Any], statement: bytes, parameters: Mapping[str, object]) -> tuple[str, ...]:
-    rows = execute(conn, b"EXPLAIN (COSTS OFF) " + statement, parameters)
+def _count(conn: Connection[Any], statement: bytes, given: Mapping[str, object]) -> int:
+    row = execute(conn, statement, given).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _plan(conn: Connection[Any], statement: bytes, given: Mapping[str, object]) -> tuple[str, ...]:
+    rows = execute(conn, b"EXPLAIN (COSTS OFF) " + statement, given)
     return tuple(_VECTOR_LITERAL.sub("'[…]'", str(line)) for (line,) in rows)
 
 
@@ -243,12 +273,18 @@ _SETTINGS: Final[Mapping[Scan | None, bytes]] = {
         set_config('enable_indexscan', 'on', true)""".encode(),
 }
 
+# An index scan that a filter left short goes on where it ended, in order (pgvector's README, "Iterative Index Scans",
+# from 0.8.0 on).
+_GO_ON: Final = b"""
+    SELECT set_config('hnsw.iterative_scan', 'strict_order', true) FROM pg_extension
+    WHERE extname = 'vector' AND string_to_array(extversion, '.')::int[] >= '{0,8,0}'"""
+
 # The inner query is what the HNSW index can answer. WITH TIES keeps every row that shares the last distance, so that
 # the outer order decides between them and not the scan. NaN is the distance from a zero vector.
 _NEAREST: Final = """
     SELECT id, 1 - distance FROM (
         SELECT {chunk_id} AS id, {embedding} OPERATOR({public}.<=>) %(vector)s::{public}.vector AS distance
-        FROM {table}{filter}
+        FROM {table} WHERE {allowed}
         ORDER BY {embedding} OPERATOR({public}.<=>) %(vector)s::{public}.vector
         FETCH FIRST %(n)s ROWS WITH TIES
     ) AS candidates
@@ -258,26 +294,38 @@ _NEAREST: Final = """
 
 _MATCHING: Final = """
     SELECT {chunk_id}, ts_rank_cd({tsv}, %(q)s::tsquery, 32) AS score FROM {table}
-    WHERE {tsv} @@ %(q)s::tsquery{exclusion}{filter}
+    WHERE {tsv} @@ %(q)s::tsquery{exclusion} AND {allowed}
     ORDER BY score DESC, {chunk_id} COLLATE "C"
     LIMIT %(n)s"""
 _EXCLUSION: Final = " AND NOT {tsv} @@ %(excluded)s::tsquery"
-
-
-_OF_DOCUMENTS: Final = "{doc_id} = ANY(%(doc_ids)s)"
+_COUNT_MATCHING: Final = "SELECT count(*) FROM {table} WHERE {tsv} @@ %(q)s::tsquery{exclusion} AND {allowed}"
+_COUNT_EMBEDDED: Final = "SELECT count(*) FROM {table} WHERE {public}.vector_norm({embedding}) > 0 AND {allowed}"
 
 
 # Composing takes longer than a short query, so each statement is rendered once.
 @lru_cache(maxsize=64)
-def _nearest_sql(table: Table, extension: str, filtered: bool) -> bytes:
-    names = table.names(extension)
-    condition = sql.SQL(f" WHERE {_OF_DOCUMENTS}" if filtered else "").format(**names)
-    return sql.SQL(_NEAREST).format(**names, filter=condition).as_bytes(None)
+def _nearest_sql(table: Table, extension: str, given: Shape) -> bytes:
+    return _rendered(_NEAREST, table, given, extension)
 
 
 @lru_cache(maxsize=64)
-def _matching_sql(table: Table, excludes: bool, filtered: bool) -> bytes:
-    names = table.names("public")
+def _embedded_sql(table: Table, extension: str, given: Shape) -> bytes:
+    return _rendered(_COUNT_EMBEDDED, table, given, extension)
+
+
+@lru_cache(maxsize=64)
+def _matching_sql(table: Table, excludes: bool, given: Shape) -> bytes:
+    return _rendered(_MATCHING, table, given, excludes=excludes)
+
+
+@lru_cache(maxsize=64)
+def _count_matching_sql(table: Table, excludes: bool, given: Shape) -> bytes:
+    return _rendered(_COUNT_MATCHING, table, given, excludes=excludes)
+
+
+def _rendered(
+    statement: LiteralString, table: Table, given: Shape, extension: str = "public", *, excludes: bool = False
+) -> bytes:
+    names = table.names(extension)
     exclusion = sql.SQL(_EXCLUSION if excludes else "").format(**names)
-    condition = sql.SQL(f" AND {_OF_DOCUMENTS}" if filtered else "").format(**names)
-    return sql.SQL(_MATCHING).format(**names, exclusion=exclusion, filter=condition).as_bytes(None)
+    return sql.SQL(statement).format(**names, exclusion=exclusion, allowed=condition(given, table)).as_bytes(None)

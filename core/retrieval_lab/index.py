@@ -1,8 +1,8 @@
 """Keeping the index of a corpus in step with its files.
 
-Each corpus has a schema for each way of indexing it. In it, `indexed_documents` remembers the fingerprint of every
-document whose chunks are in `chunks`. A document's chunks and its fingerprint change in one transaction, so an
-interrupted run leaves whole documents only, and the next run does the rest.
+Each corpus has a schema for each way of indexing it. In it, `indexed_documents` remembers every document whose chunks
+are in `chunks`: its fingerprint, where it comes from, and its title. A document's chunks and its fingerprint change in
+one transaction, so an interrupted run leaves whole documents only, and the next run does the rest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,11 @@ from retrieval_lab.store import CHUNKS, Schema, Table, count, upsert
 from retrieval_lab.types import Chunk, Document
 
 SCHEMA_PREFIX = "lab_"
+FROM_DISK = "file"
+"""The source of documents that are files of a corpus."""
 
 # Part of every schema's name: a change of the chunker's or of the tables' rules makes new schemas.
-_FORMAT = 2
+_FORMAT = 3
 _LOCK_POLL_SECONDS = 0.1
 
 
@@ -89,7 +91,8 @@ def index_corpus(
         files = read_corpus(corpus_dir)  # not before the lock: they may have changed while this process waited
         known = _prepare(conn, schema, embedder.dims, table, corpus_dir)
         key = indexing.key
-        current = {doc.doc_id: _fingerprint(doc, key) for doc in files.documents}
+        uris = {doc_id: path.relative_to(corpus_dir).as_posix() for doc_id, path in files.paths.items()}
+        current = {doc.doc_id: _fingerprint(doc, uris[doc.doc_id], key) for doc in files.documents}
         removed = tuple(sorted(known.keys() - current.keys()))
         for doc_id in removed:
             _forget(conn, doc_id)
@@ -102,7 +105,8 @@ def index_corpus(
             if cancelled():
                 raise IndexingCancelled(f"indexing stopped after {done - 1} of {len(files.documents)} documents")
             try:
-                _store(conn, doc, indexing.chunker.chunks(doc), current[doc.doc_id], embedder, table)
+                row = _Row(doc.doc_id, current[doc.doc_id], uris[doc.doc_id], doc.title)
+                _store(conn, row, indexing.chunker.chunks(doc), embedder, table)
                 indexed.append(doc.doc_id)
             except InputError as error:
                 # A document that cannot be stored is no reason to leave out the others.
@@ -114,14 +118,26 @@ def index_corpus(
     return IndexReport(tuple(indexed), unchanged, removed, chunks, tuple(faults))
 
 
-def _store(
-    conn: Connection[Any], doc: Document, chunks: Sequence[Chunk], fingerprint: str, embedder: Embedder, table: Table
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A document as `indexed_documents` has it."""
+
+    doc_id: str
+    fingerprint: str
+    uri: str
+    title: str
+    source: str = FROM_DISK
+
+
+def _store(conn: Connection[Any], row: _Row, chunks: Sequence[Chunk], embedder: Embedder, table: Table) -> None:
     """Replace all that is stored of a document, in one transaction."""
     with conn.transaction():
-        _forget(conn, doc.doc_id)
+        _forget(conn, row.doc_id)
         upsert(conn, chunks, embedder, table=table)
-        conn.execute("INSERT INTO indexed_documents (doc_id, fingerprint) VALUES (%s, %s)", (doc.doc_id, fingerprint))
+        conn.execute(
+            "INSERT INTO indexed_documents (doc_id, fingerprint, uri, title, source) VALUES (%s, %s, %s, %s, %s)",
+            astuple(row),
+        )
 
 
 def _forget(conn: Connection[Any], doc_id: str) -> None:
@@ -130,9 +146,9 @@ def _forget(conn: Connection[Any], doc_id: str) -> None:
         conn.execute("DELETE FROM indexed_documents WHERE doc_id = %s", (doc_id,))
 
 
-def _fingerprint(doc: Document, key: str) -> str:
+def _fingerprint(doc: Document, uri: str, key: str) -> str:
     """The settings are in it too: a schema that somebody chose may have been filled with others."""
-    return sha256(f"{key}\0{doc.text}".encode()).hexdigest()
+    return sha256(f"{key}\0{uri}\0{doc.text}".encode()).hexdigest()
 
 
 def _prepare(conn: Connection[Any], schema: str, dims: int, table: Table, corpus_dir: Path | str) -> dict[str, str]:
@@ -141,9 +157,11 @@ def _prepare(conn: Connection[Any], schema: str, dims: int, table: Table, corpus
     use_schema(conn, schema)
     try:
         Schema.create(conn, dims, table=table)
-        conn.execute(
-            "CREATE TABLE IF NOT EXISTS indexed_documents (doc_id text PRIMARY KEY, fingerprint text NOT NULL)"
-        )
+        conn.execute("""
+            CREATE TABLE IF NOT EXISTS indexed_documents (
+                doc_id text PRIMARY KEY, fingerprint text NOT NULL,
+                source text NOT NULL, uri text NOT NULL, title text NOT NULL)
+        """)
         return _known(conn)
     except psycopg.ProgrammingError as error:
         raise InputError(

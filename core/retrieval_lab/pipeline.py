@@ -83,7 +83,10 @@ class Pipeline:
             query=query,
             parsed=next((one.parsed for one in found.values() if one.parsed is not None), TextQuery()),
             lists={name: one.hits for name, one in found.items()},
-            searches={leg.retriever.name: Search(leg.n, found[leg.retriever.name].plan) for leg in self.legs},
+            searches={
+                leg.retriever.name: Search(leg.n, one.plan, one.matching)
+                for leg, one in zip(self.legs, found.values(), strict=True)
+            },
             fused=tuple(fused),
             reranked=tuple(reranked),
             final=tuple(final),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, LiteralString
@@ -11,6 +11,8 @@ from psycopg import Connection, sql
 
 from retrieval_lab.embed import Vectors
 from retrieval_lab.extension import extension_schema
+from retrieval_lab.filtering import Shape, condition, shape
+from retrieval_lab.filtering import parameters as filter_parameters
 from retrieval_lab.lexemes import bare, lexemes_of
 from retrieval_lab.statements import execute
 from retrieval_lab.store import CHUNKS, Table, vector_literal
@@ -39,7 +41,7 @@ def vector_places(
     """
     if vector is None:
         return dict.fromkeys(chunk_ids, Place(None, reason=NOTHING_TO_EMBED))
-    statement = _vector_sql(table, extension_schema(conn))
+    statement = _vector_sql(table, extension_schema(conn), shape(filter))
     parameters = {"vector": vector_literal(vector), **_which(chunk_ids, filter)}
     rows = {row[0]: row[1:] for row in execute(conn, statement, parameters)}
     return {chunk_id: _vector_place(rows.get(chunk_id)) for chunk_id in chunk_ids}
@@ -71,7 +73,7 @@ def text_places(
         "terms": list(parsed.excluded),
         **_which(chunk_ids, filter),
     }
-    rows = {row[0]: row[1:] for row in execute(conn, _text_sql(table), parameters)}
+    rows = {row[0]: row[1:] for row in execute(conn, _text_sql(table, shape(filter)), parameters)}
     return {chunk_id: _text_place(rows.get(chunk_id)) for chunk_id in chunk_ids}
 
 
@@ -117,10 +119,8 @@ def text_terms(conn: Connection[Any], parsed: TextQuery, chunk_id: str, *, table
 
 
 def _which(chunk_ids: Sequence[str], filter: Filter) -> dict[str, object]:
-    return {"ids": storable(chunk_ids), "filtered": bool(filter.doc_ids), "doc_ids": storable(filter.doc_ids)}
+    return {"ids": storable(chunk_ids), **filter_parameters(filter)}
 
-
-_ALLOWED: Final = "(NOT %(filtered)s OR {doc_id} = ANY(%(doc_ids)s))"
 
 # Ranks are counted rather than sorted for: one pass over the distances for each chunk that is asked about.
 _VECTOR: Final = """
@@ -165,14 +165,14 @@ def _terms_sql(table: Table) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _vector_sql(table: Table, extension: str) -> bytes:
-    return _rendered(_VECTOR, table.names(extension))
+def _vector_sql(table: Table, extension: str, given: Shape) -> bytes:
+    return _rendered(_VECTOR, table, given, extension)
 
 
 @lru_cache(maxsize=64)
-def _text_sql(table: Table) -> bytes:
-    return _rendered(_TEXT, table.names("public"))
+def _text_sql(table: Table, given: Shape) -> bytes:
+    return _rendered(_TEXT, table, given)
 
 
-def _rendered(statement: LiteralString, names: Mapping[str, sql.Composable]) -> bytes:
-    return sql.SQL(statement).format(**names, allowed=sql.SQL(_ALLOWED).format(**names)).as_bytes(None)
+def _rendered(statement: LiteralString, table: Table, given: Shape, extension: str = "public") -> bytes:
+    return sql.SQL(statement).format(**table.names(extension), allowed=condition(given, table)).as_bytes(None)

@@ -22,7 +22,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.extension import ensure_extension, extension_schema
 from retrieval_lab.statements import execute
 from retrieval_lab.text import sendable, storable, words
-from retrieval_lab.types import EVERYTHING, Chunk, Filter
+from retrieval_lab.types import Chunk
 
 MAX_INDEXED_DIMS = 2000
 """An HNSW index over the type `vector` takes no more (pgvector's README, "HNSW")."""
@@ -32,8 +32,10 @@ MAX_INDEXED_DIMS = 2000
 class Table:
     """Names of a table of chunks and of its columns; `schema` None means the first of the search path.
 
-    `text_config` is the text search configuration that `tsv` was made with. With `contextual_headers`, what is embedded
-    and made into `tsv` is the heading path with the text below it, not the text alone.
+    `documents` is a table of the same schema with the `doc_id`, `source`, `uri` and `title` of each document: filters
+    by source and path look there. `text_config` is the text search configuration that `tsv` was made with. With
+    `contextual_headers`, what is embedded and made into `tsv` is the heading path with the text below it, not the text
+    alone.
     """
 
     name: str = "chunks"
@@ -46,6 +48,7 @@ class Table:
     text: str = "text"
     tsv: str = "tsv"
     embedding: str = "embedding"
+    documents: str = "indexed_documents"
     text_config: str = "english"
     contextual_headers: bool = False
 
@@ -67,13 +70,16 @@ class Table:
             "tsv",
             "embedding",
         )
-        table = sql.Identifier(self.name) if self.schema is None else sql.Identifier(self.schema, self.name)
         return {
-            "table": table,
+            "table": self._identifier(self.name),
+            "documents": self._identifier(self.documents),
             "config": sql.Literal(self.text_config),
             "public": sql.Identifier(extension_schema),
             **{column: sql.Identifier(getattr(self, column)) for column in columns},
         }
+
+    def _identifier(self, name: str) -> sql.Identifier:
+        return sql.Identifier(name) if self.schema is None else sql.Identifier(self.schema, name)
 
 
 CHUNKS = Table()
@@ -240,17 +246,6 @@ def count(conn: Connection[Any], *, table: Table = CHUNKS) -> int:
     """The number of chunks in the table."""
     statement = sql.SQL("SELECT count(*) FROM {table}").format(**table.names(extension_schema(conn)))
     row = execute(conn, statement).fetchone()
-    return int(row[0]) if row else 0
-
-
-def count_embedded(conn: Connection[Any], *, table: Table = CHUNKS, filter: Filter = EVERYTHING) -> int:
-    """The number of chunks that vector search can find: those the filter lets through, without zero vectors."""
-    statement = sql.SQL("""
-        SELECT count(*) FROM {table} WHERE {public}.vector_norm({embedding}) > 0
-        AND (NOT %(filtered)s OR {doc_id} = ANY(%(doc_ids)s))
-    """).format(**table.names(extension_schema(conn)))
-    parameters = {"filtered": bool(filter.doc_ids), "doc_ids": storable(filter.doc_ids)}
-    row = execute(conn, statement, parameters).fetchone()
     return int(row[0]) if row else 0
 
 

@@ -98,7 +98,12 @@ class Trace(Stages):
             },
             "lists": {name: [asdict(hit) for hit in hits] for name, hits in self.lists.items()},
             "searches": {
-                name: {"asked": search.asked, "returned": len(self.lists[name]), "plan": list(search.plan)}
+                name: {
+                    "asked": search.asked,
+                    "returned": len(self.lists[name]),
+                    "matching": search.matching,
+                    "plan": list(search.plan),
+                }
                 for name, search in self.searches.items()
             },
             "fused": [_row(row) for row in self.fused],
@@ -220,7 +225,9 @@ def _read_hits(value: Any, place: str) -> tuple[Hit, ...]:
 
 def _read_search(value: Any, place: str) -> Search:
     data = Stored(value, place)
-    return Search(data.count("asked"), data.each("plan", as_text))
+    # Traces of older versions do not say how many match.
+    matching = data.count("matching") if data.has("matching") else None
+    return Search(data.count("asked"), data.each("plan", as_text), matching)
 
 
 def _read_ranked(value: Any, place: str) -> Ranked:

@@ -6,8 +6,10 @@ All of them are frozen. A stage never changes what an earlier one made; it retur
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from retrieval_lab.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,26 @@ class GoldenQuery:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which chunks a search may return: those of the documents named, of every document when none is."""
+    """Which chunks a search may return: those whose document each of the parts that are given lets through.
+
+    `doc_ids` names documents, `sources` where they come from (`file` for those from disk). `paths` are patterns of
+    their paths in the corpus, any of which fits: `*` stands for any characters but `/`, `**` for any at all, `?` for
+    one that is no `/`. Raises InputError for a text where texts are expected.
+    """
 
     doc_ids: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "doc_ids", tuple(dict.fromkeys(self.doc_ids)))
+        for part in fields(self):
+            if isinstance(getattr(self, part.name), str):
+                raise InputError(f"{part.name} is a text; expected a tuple of texts")
+            object.__setattr__(self, part.name, tuple(dict.fromkeys(getattr(self, part.name))))
+
+    def __bool__(self) -> bool:
+        """Whether it holds anything back."""
+        return bool(self.doc_ids or self.sources or self.paths)
 
 
 EVERYTHING = Filter()
@@ -155,11 +171,14 @@ class TextQuery:
 class Search:
     """How one list was made: how many rows were asked for, and the server's plan for it, a line each.
 
-    `plan` is empty where no server was asked or nobody wanted to know.
+    `plan` is empty where no server was asked or nobody wanted to know. `matching` is how many chunks the list would
+    have without a cut: those that the filter lets through and the retriever can find for this query; None where nobody
+    counted.
     """
 
     asked: int
     plan: tuple[str, ...] = ()
+    matching: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ DEFAULTS = {
     "reranker": {"kind": "lexical", "k1": 1.2, "b": 0.75},
     "mmr_lambda": 0.7,
     "top_k": 10,
-    "filter": {"doc_ids": []},
+    "filter": {"doc_ids": [], "sources": [], "paths": []},
     "support_floor": 0.25,
 }
 

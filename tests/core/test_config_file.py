@@ -106,6 +106,8 @@ def test_the_origin_of_every_value_is_known_by_its_key(corpus: Path) -> None:
         "mmr_lambda": "default",
         "top_k": f"{file}:2",
         "filter.doc_ids": "default",
+        "filter.sources": "default",
+        "filter.paths": "default",
         "support_floor": "default",
     }
 
@@ -505,6 +507,8 @@ def test_what_is_described_has_every_value_with_its_origin(corpus: Path) -> None
         ("top_k: 5", "/lab.yaml:1"),
         ("filter:", ""),
         ("  doc_ids: []", "default"),
+        ("  sources: []", "default"),
+        ("  paths: []", "default"),
         ("support_floor: 0.25", "default"),
     ]
 

@@ -10,7 +10,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.trace import Trace
-from retrieval_lab.types import Place
+from retrieval_lab.types import Filter, Place
 from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.embedders import embedder_name
@@ -83,9 +83,8 @@ def _corpus(lab: Lab | None) -> str:
 def _settings(lab: Lab, config: PipelineConfig) -> str:
     diversity = () if config.mmr_lambda is None else (f"λ {config.mmr_lambda:g}",)
     fusion = f"{config.fusion.kind} {config.fusion.k:g}"
-    filtered = len(config.filter.doc_ids)
     settings = (
-        *((f"filter {filtered} doc{'s' if filtered > 1 else ''}",) if filtered else ()),
+        *_filter(config.filter),
         *(() if lab.replayed else (one_line(embedder_name(config.embedder)),)),
         f"n {config.fusion.n}",
         fusion,
@@ -95,6 +94,12 @@ def _settings(lab: Lab, config: PipelineConfig) -> str:
     )
     server = "no server" if lab.replayed else "embedded" if lab.embedded else "own server"
     return f"{' │ '.join(settings)}   {server}   "
+
+
+def _filter(filter: Filter) -> tuple[str, ...]:
+    counts = {"doc": filter.doc_ids, "source": filter.sources, "path": filter.paths}
+    given = ", ".join(f"{len(some)} {what}{'s' * (len(some) > 1)}" for what, some in counts.items() if some)
+    return (f"filter {given}",) if given else ()
 
 
 def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, width: int) -> Content:

@@ -71,7 +71,7 @@ def _bar(left: int, entered: int, queries: int, width: int) -> str:
 def _why(stage: LostAt, config: PipelineConfig) -> str:
     return {
         "chunking": "in no chunk",
-        "pool": "on no list, or filtered" if config.filter.doc_ids else "on no list",
+        "pool": "on no list, or filtered" if config.filter else "on no list",
         "index": "not in the index's list",
         "fusion": f"cut by the fused {_fused_cut(config)}",
         "reranker": f"ranked beyond {config.top_k}",

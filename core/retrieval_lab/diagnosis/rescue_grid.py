@@ -26,9 +26,9 @@ from typing import Any
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import SettingError
+from retrieval_lab.filtering import shape
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.settings import NoReranker
-from retrieval_lab.types import EVERYTHING
 
 ALL_DEPTHS = "every n"
 """What the depths of all lists and of the pool are called together."""
@@ -126,8 +126,8 @@ def _both(
 
 def switches(config: PipelineConfig) -> Iterator[Switch]:
     """Whatever can be switched off: the filter, operators, MMR, the reranker (and with it MMR)."""
-    if config.filter.doc_ids:
-        yield Switch("filter.doc_ids", replace(config, filter=EVERYTHING))
+    for part in shape(config.filter):
+        yield Switch(f"filter.{part}", replace(config, filter=replace(config.filter, **{part: ()})))
     for place, one in enumerate(config.retrievers):
         if isinstance(one, TextSearch) and one.operators:
             plain = _with_retriever(config, place, "operators", False)

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from retrieval_lab.assembly import Bench, composed
+from retrieval_lab.assembly import Bench, composed, require_some
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.embed import QueryVectors, Vectors
-from retrieval_lab.errors import InputError
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.rerankers import LexicalReranker, Reranker, word_counts
 from retrieval_lab.retrievers.base import Retriever, RetrieverSettings, Surroundings
 from retrieval_lab.settings import Bm25Reranker, RerankerSettings
-from retrieval_lab.store import count, fetch, unknown_documents
+from retrieval_lab.store import count, fetch
 from retrieval_lab.types import EVERYTHING, Chunk, Filter, Hit, Ranked
 
 DEPTH = 1000
@@ -29,13 +28,11 @@ class Candidates:
 
     The pipelines run the stages' own code over them. A deeper list is asked for when it is first needed, and then to
     `depth`, the number of chunks and at most DEPTH; lists that may not be cut (`RetrieverSettings.extends`) are asked
-    for at each n. Raises InputError when the filter names a document that the index does not have.
+    for at each n. Raises as `require_some` does.
     """
 
     def __init__(self, bench: Bench) -> None:
-        unknown = unknown_documents(bench.conn, bench.config.filter.doc_ids, table=bench.table)
-        if unknown:
-            raise InputError(f"filter.doc_ids: the corpus has no document {unknown[0]!r}")
+        require_some(bench.conn, bench.config.filter, bench.table)
         self.depth = min(DEPTH, count(bench.conn, table=bench.table))
         self._bench = bench
         self._on = Surroundings(bench.conn, QueryVectors(bench.embedder, _KEPT_VECTORS), bench.table)

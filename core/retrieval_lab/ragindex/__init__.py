@@ -8,12 +8,13 @@ from retrieval_lab.ragindex.chunks import IndexedChunk, Meta, fingerprint
 from retrieval_lab.ragindex.errors import FormatError, IndexError_
 from retrieval_lab.ragindex.flat import flat_search, recall
 from retrieval_lab.ragindex.hybrid import Hybrid, IndexHit
-from retrieval_lab.ragindex.index import Filter, Index
+from retrieval_lab.ragindex.index import Index
 from retrieval_lab.ragindex.ivf import IVF
 from retrieval_lab.ragindex.kmeans import kmeans_pp
 from retrieval_lab.ragindex.pcg32 import PCG32, fnv1a64
 from retrieval_lab.ragindex.terms import terms
 from retrieval_lab.ragindex.varint import put_uvarint, uvarint
+from retrieval_lab.types import Filter
 
 __all__ = [
     "BM25",

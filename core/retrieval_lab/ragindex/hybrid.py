@@ -15,11 +15,10 @@ from retrieval_lab.mmr import picks
 from retrieval_lab.ragindex.errors import IndexError_
 from retrieval_lab.ragindex.exact import dots
 from retrieval_lab.ragindex.flat import Found
-from retrieval_lab.ragindex.index import Filter, Index
+from retrieval_lab.ragindex.index import Index
 from retrieval_lab.ragindex.ranking import require_count
-from retrieval_lab.types import Hit, Ranked
+from retrieval_lab.types import EVERYTHING, Filter, Hit, Ranked
 
-_EVERYTHING = Filter()
 _ROW_DIGITS = 10
 
 _log = logging.getLogger(__name__)
@@ -77,7 +76,7 @@ class Hybrid:
         self._nprobe = nprobe
         self._mmr_lambda = mmr_lambda
 
-    def retrieve(self, query: str, k: int, filter: Filter = _EVERYTHING) -> list[IndexHit]:
+    def retrieve(self, query: str, k: int, filter: Filter = EVERYTHING) -> list[IndexHit]:
         """At most k hits, best first; none where nothing matches.
 
         The best max(candidates, k) of each side that pass the filter are fused by reciprocal rank, equal scores by row;

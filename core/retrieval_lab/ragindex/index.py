@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from retrieval_lab.embed import Vectors
 from retrieval_lab.errors import InputError
+from retrieval_lab.filtering import path_regex
 from retrieval_lab.ragindex.bm25 import BM25
 from retrieval_lab.ragindex.chunks import WORDS, IndexedChunk, Meta
 from retrieval_lab.ragindex.errors import FormatError, IndexError_
@@ -25,6 +26,7 @@ from retrieval_lab.ragindex.ivf import IVF
 from retrieval_lab.ragindex.pcg32 import PCG32, fnv1a64
 from retrieval_lab.ragindex.ranking import Mask
 from retrieval_lab.rerankers import BM25_B, BM25_K1
+from retrieval_lab.types import Filter
 
 NLIST = 32
 ITERS = 10
@@ -32,20 +34,6 @@ IVF_FROM = 50_000
 """From so many rows on the dense side uses an IVF."""
 
 _UNIT = 1e-6  # squared lengths that differ from 1 by no more count as rounding
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which chunks a search may return: those of the documents and of the sources named; no names let all through."""
-
-    doc_ids: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("doc_ids", "sources"):
-            if isinstance(getattr(self, name), str):
-                raise InputError(f"{name} is a text; expected a tuple of texts")
-            object.__setattr__(self, name, tuple(dict.fromkeys(getattr(self, name))))
 
 
 class Index:
@@ -166,7 +154,7 @@ class Index:
         return self._masks[filter]
 
     def _mask(self, filter: Filter) -> Mask | None:
-        if not filter.doc_ids and not filter.sources:
+        if not filter:
             return None
         mask = np.ones(len(self.chunks), dtype=np.bool_)
         for wanted, (numbers, of_rows) in ((filter.doc_ids, self._doc_ids), (filter.sources, self._sources)):
@@ -174,6 +162,10 @@ class Index:
                 passes = np.zeros(len(numbers) + 1, dtype=np.bool_)
                 passes[[numbers[name] for name in wanted if name in numbers]] = True
                 mask &= passes[of_rows]
+        if filter.paths:
+            numbers, of_rows = self._uris
+            fits = re.compile("|".join(map(path_regex, filter.paths)), re.DOTALL).fullmatch
+            mask &= np.array([fits(uri) is not None for uri in numbers], dtype=np.bool_)[of_rows]
         return mask
 
     @cached_property
@@ -183,6 +175,10 @@ class Index:
     @cached_property
     def _sources(self) -> _Numbered:
         return _numbered([chunk.source for chunk in self.chunks])
+
+    @cached_property
+    def _uris(self) -> _Numbered:
+        return _numbered([chunk.uri for chunk in self.chunks])
 
     @cached_property
     def _rows(self) -> dict[str, int]:

@@ -40,6 +40,8 @@ class Retriever(Protocol):
 class Found:
     """A retriever's list with what a trace keeps of how it was made.
 
+    `matching` is how many chunks it would have without a cut, None where nobody wanted to know.
+
     `parsed` is the query as full-text search read it, None where that was not asked; `plan` is the server's plan, a
     line each; `notes` says what a person should know about the list.
     """
@@ -48,6 +50,7 @@ class Found:
     parsed: TextQuery | None = None
     plan: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    matching: int | None = None
 
 
 @runtime_checkable
@@ -55,7 +58,7 @@ class Traceable(Protocol):
     """A retriever that shows how it works."""
 
     def find(self, query: str, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
-        """What `search` finds; `explain` asks for the server's plan and for all about the reading of the query."""
+        """What `search` finds; `explain` asks for the server's plan, for `matching` and for how the query is read."""
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         """Where each of the chunks stands in the whole corpus, or why it stands nowhere."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from retrieval_lab import textquery
-from retrieval_lab.hybrid import matching, matching_plan
+from retrieval_lab.hybrid import count_matching, matching_plan
+from retrieval_lab.hybrid import matching as matched
 from retrieval_lab.places import TermMatches, text_places, text_terms
 from retrieval_lab.retrievers.base import Found, RetrieverSettings, Surroundings
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Place, TextQuery
@@ -51,11 +52,13 @@ class TextRetriever:
     def find(self, query: str, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
         parsed = self._parsed(query)
         conn, table = self._on.conn, self._on.table
-        hits = tuple(matching(conn, parsed, n, table=table, filter=filter))
+        hits = tuple(matched(conn, parsed, n, table=table, filter=filter))
         if not explain:
             return Found(hits, parsed, notes=self._notes(parsed))
         read = replace(parsed, stop_words=textquery.stop_words(conn, query, table.text_config))
-        return Found(hits, read, matching_plan(conn, parsed, n, table=table, filter=filter), self._notes(parsed))
+        plan = matching_plan(conn, parsed, n, table=table, filter=filter)
+        matching = count_matching(conn, parsed, table=table, filter=filter)
+        return Found(hits, read, plan, self._notes(parsed), matching)
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         return text_places(self._on.conn, self._parsed(query), chunk_ids, table=self._on.table, filter=filter)

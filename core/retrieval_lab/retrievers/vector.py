@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from retrieval_lab.errors import SettingError
-from retrieval_lab.hybrid import MAX_EF_SEARCH, Scan, nearest, nearest_explained
+from retrieval_lab.hybrid import MAX_EF_SEARCH, Scan, count_embedded, nearest, nearest_explained
 from retrieval_lab.places import vector_places
 from retrieval_lab.retrievers.base import Found, RetrieverSettings, Surroundings
-from retrieval_lab.store import count_embedded
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Place
 
 
@@ -52,10 +51,11 @@ class VectorRetriever:
     def find(self, query: str, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
         vector = self._on.vectors.of(query)
         if vector is None:
-            return Found((), notes=(f"{self.name}: nothing to embed in this query",))
-        # The scan is forced, so the plan does not depend on the vector.
+            return Found((), notes=(f"{self.name}: nothing to embed in this query",), matching=0)
+        # Where the scan is forced, the plan does not depend on the vector; a filter may leave an HNSW scan short.
         kind = (self._scan, n, filter)
-        known = self._on.plans.get(kind) if self._scan else None
+        settled = self._scan == "exact" or (self._scan == "hnsw" and not filter)
+        known = self._on.plans.get(kind) if settled else None
         hits, plan = nearest_explained(
             self._on.conn,
             vector,
@@ -65,9 +65,10 @@ class VectorRetriever:
             filter=filter,
             explain=explain and known is None,
         )
-        if explain and self._scan:
+        if explain and settled:
             plan = self._on.plans.setdefault(kind, known or plan)
-        return Found(tuple(hits), plan=plan, notes=self._missing(len(hits), n, filter))
+        matching = self._matching(len(hits), n, filter, explain)
+        return Found(tuple(hits), plan=plan, notes=self._missing(len(hits), n, matching), matching=matching)
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         return vector_places(self._on.conn, self._on.vectors.of(query), chunk_ids, table=self._on.table, filter=filter)
@@ -80,11 +81,15 @@ class VectorRetriever:
         depth = min(n, MAX_EF_SEARCH)
         return nearest(self._on.conn, vector, depth, scan="hnsw", table=self._on.table, filter=filter)
 
-    def _missing(self, returned: int, n: int, filter: Filter) -> tuple[str, ...]:
-        """An index scan may end before its list is full: the filter and deleted rows take their toll after it."""
-        if self._scan != "hnsw" or returned == n:
+    def _matching(self, returned: int, n: int, filter: Filter, explain: bool) -> int | None:
+        """Counted for a trace, and where an index scan may have ended before its list was full."""
+        if not explain and (self._scan != "hnsw" or returned == n):
+            return None
+        return count_embedded(self._on.conn, table=self._on.table, filter=filter)
+
+    def _missing(self, returned: int, n: int, matching: int | None) -> tuple[str, ...]:
+        """Deleted rows take places of an index scan's list until the next vacuum."""
+        if self._scan != "hnsw" or matching is None or returned >= min(n, matching):
             return ()
-        expected = min(n, count_embedded(self._on.conn, table=self._on.table, filter=filter))
-        if returned >= expected:
-            return ()
-        return (f"{self.name}: the HNSW scan returned {returned} of {expected} rows; scan: exact returns them all",)
+        rows = f"the HNSW scan returned {returned} of {min(n, matching)} rows"
+        return (f"{self.name}: {rows}; scan: exact returns them all",)

@@ -24,6 +24,7 @@ from retrieval_lab.rerank import LexicalReranker
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import Bm25Reranker, MarkdownChunker, NoReranker, RrfFusion
+from retrieval_lab.store import upsert
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, Filter, GoldenQuery, Ranked
 from tests.core import reference
@@ -404,17 +405,33 @@ def test_a_list_of_weight_0_brings_nothing_into_fusion(small: Lab) -> None:
     assert journey.reason == "only on lists of weight 0, which fusion does not count"
 
 
-def lost_by_the_index(lab: Lab, doc_id: str) -> tuple[str, PipelineConfig]:
-    """A chunk of the document that the exact scan lists and the index scan does not, as the filter comes after it."""
-    config = PipelineConfig(retrievers=(VectorSearch(n=40),), filter=Filter((doc_id,)))
+@pytest.fixture(scope="module")
+def stale(tmp_path_factory: pytest.TempPathFactory, database: Database) -> Iterator[Lab]:
+    """A corpus of 60 chunks, in whose HNSW index rows that are gone lie nearest to the query "tea"."""
+    folder = tmp_path_factory.mktemp("stale")
+    (folder / "docs").mkdir()
+    for number in range(60):
+        (folder / "docs" / f"cup-{number:02}.md").write_text(f"tea in cup {number}", encoding="utf-8")
+    with Lab.open(folder) as opened, database.connect(opened.schema) as conn:
+        conn.execute("ALTER TABLE chunks SET (autovacuum_enabled = false)")
+        dead = [Chunk(f"dead#{number:03}", "dead", "", 0, 3, "tea") for number in range(30)]
+        upsert(conn, dead, opened.embedder)
+        conn.execute("DELETE FROM chunks WHERE doc_id = 'dead'")
+        yield opened
+
+
+def lost_by_the_index(lab: Lab) -> tuple[str, PipelineConfig]:
+    """A chunk that the exact scan lists and the index scan does not."""
+    config = PipelineConfig(retrievers=(VectorSearch(n=40),))
     through_index = replace(config, retrievers=(VectorSearch(n=40, scan="hnsw"),))
     exact = {hit.chunk_id for hit in lab.trace("tea", config).vector}
     missing = exact - {hit.chunk_id for hit in lab.trace("tea", through_index).vector}
     return min(missing), through_index
 
 
-def test_what_the_exact_scan_has_and_the_index_has_not_is_lost_by_the_index(lab: Lab) -> None:
-    chunk_id, config = lost_by_the_index(lab, "hybrid-search")
+def test_what_the_exact_scan_has_and_the_index_has_not_is_lost_by_the_index(stale: Lab) -> None:
+    lab = stale
+    chunk_id, config = lost_by_the_index(lab)
     journey = lab.explain("tea", chunk_id, config)
     assert journey.vector is not None
     assert journey.vector.rank is not None
