@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -62,6 +62,21 @@ class Traceable(Protocol):
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         """Where each of the chunks stands in the whole corpus, or why it stands nowhere."""
+
+
+Terms = Mapping[str, float]
+"""A query as the words it is made of, as `ragindex.terms` finds them, and what each counts."""
+
+
+@runtime_checkable
+class TakesTerms(Protocol):
+    """A retriever that weighs the words of a query, and so can be given their weights."""
+
+    def find_terms(self, terms: Terms, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
+        """As `Traceable.find`, which counts each word as often as it stands in the query."""
+
+    def places_of_terms(self, terms: Terms, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
+        """As `Traceable.places`."""
 
 
 @dataclass(frozen=True, slots=True)
