@@ -13,6 +13,7 @@ from retrieval_lab.config_values import PARTS
 from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL
 from retrieval_lab.golden import parse_golden
 from retrieval_lab.rerankers import DEFAULT_RERANKING_MODEL
+from retrieval_lab.retrievers.registry import RETRIEVERS
 from retrieval_lab.support import LEAST_MASS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
@@ -31,10 +32,10 @@ def settings() -> dict[str, object]:
         for kind in kinds.values():
             data = {"kind": kind.kind, **{name: getattr(kind(), name) for name in kind.__slots__}}
             found |= {key: value for key, value in dotted(data, f"{part}.").items() if key not in found}
-    return {
-        key.replace("retrievers.vector.", "retrievers.NAME.").replace("retrievers.text.", "retrievers.NAME."): value
-        for key, value in found.items()
-    }
+    lists = PipelineConfig(retrievers=tuple(kind() for kind in RETRIEVERS.values())).to_dict()["retrievers"]
+    for entry in reversed(lists.values()):
+        found |= dotted(entry, "retrievers.NAME.")
+    return {key: value for key, value in found.items() if not key.startswith(("retrievers.vector", "retrievers.text"))}
 
 
 def test_every_setting_is_documented_and_no_other(documented: dict[str, str]) -> None:
