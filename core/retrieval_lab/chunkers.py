@@ -77,18 +77,18 @@ def _pieces(text: str) -> Iterator[Span]:
     for section in sections(text):
         for block in section.blocks:
             inside = lines(text[block.start : block.end])
-            for fenced, run in groupby(inside, key=lambda line: line.kind is LineKind.FENCED):
+            for _, run in groupby(inside, key=lambda line: line.kind is LineKind.FENCED):
                 of_run = list(run)
                 start, end = block.start + of_run[0].start, block.start + of_run[-1].end
-                cuts = [start, end] if fenced else [start, *_cuts(text, start, end), end]
+                cuts = [start, *_cuts(text, start, end), end]
                 yield from (span for begin, stop in pairwise(cuts) if (span := trimmed(text, begin, stop)))
 
 
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:
-    """Where the lines text[start:end], none of them fenced, are to be cut between their sentences.
+    """Where the lines text[start:end], all or none of them fenced, are to be cut between their sentences.
 
-    A sentence that is the first in its line has all that stands before it there; what lies between two sentences on
-    lines of its own, as a table's rule, stays with the first.
+    In a fence there are none. A sentence that is the first in its line has all that stands before it there; what lies
+    between two sentences on lines of its own, as a table's rule, stays with the first.
     """
     for before, after in pairwise(sentences(text[start:end], wrapped=True)):
         yield max(text.rfind("\n", start, start + after.start) + 1, start + before.end)

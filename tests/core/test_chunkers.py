@@ -152,7 +152,14 @@ class Part:
 
 
 PLAIN = st.sampled_from(
-    ["It rains.", "Does it?", "No!", "Dr. Lem, e.g., said so.", "He said “Wait. Go on.” twice.", "Use `a. B` at 3.5 m."]
+    [
+        "It rains.",
+        "Does it\nor not?",
+        "No!",
+        "Dr. Lem, e.g., said so.",
+        "He said “Wait. Go on.” twice.",
+        "Use `a. B` at 3.5 m.",
+    ]
 )
 PARTS = st.one_of(
     st.builds(Part, st.lists(PLAIN, min_size=1, max_size=4).map(tuple), st.sampled_from([" ", "\n", "  \n"])),
