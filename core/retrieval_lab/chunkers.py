@@ -91,7 +91,7 @@ def _cuts(text: str, start: int, end: int) -> Iterator[int]:
     between two sentences on lines of its own, as a table's rule, stays with the first.
     """
     for before, after in pairwise(sentences(text[start:end], wrapped=True)):
-        yield max(text.rfind("\n", start, start + after.start) + 1, start + before.end)
+        yield max(text.rfind("\n", start + before.end, start + after.start) + 1, start + before.end)
 
 
 def _windows(doc: Document, units: Sequence[Span], size: int, overlap: int) -> list[Chunk]:

@@ -290,7 +290,7 @@ async def test_another_chunker_is_indexed_by_its_name_and_its_settings_stay_step
         assert index_name(config, app.labs.now.config) == name
         opener.gate.clear()
         app._use(config)
-        await wait_for(pilot, lambda: name in shown(app, "#header"))
+        await wait_for(pilot, lambda: name in shown(app, "#switching"))
         opener.gate.set()
         await wait_for(pilot, lambda: app.explore.answer is not None and app.explore.answer.trace.config == config)
         await pilot.press("s")
