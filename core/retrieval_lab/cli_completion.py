@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from glob import escape, iglob
+from glob import escape
 from pathlib import Path
 
 import typer
@@ -28,11 +28,12 @@ def complete_config(ctx: typer.Context, incomplete: str) -> Iterator[tuple[str, 
     for one in configurations(Path(ctx.params.get("corpus") or bundled_corpus())):
         if one.name.startswith(incomplete):
             yield one.name, one.description
-    for path in sorted(iglob(f"{escape(incomplete)}*")):
-        if Path(path).is_dir():
-            yield f"{path}/", "folder"
-        elif Path(path).suffix in (".yaml", ".yml"):
-            yield path, "file"
+    folder, slash, begun = incomplete.rpartition("/")
+    for path in sorted(Path(f"{folder}{slash}" or ".").glob(f"{escape(begun)}*")):
+        if path.is_dir():
+            yield f"{folder}{slash}{path.name}/", "folder"
+        elif path.suffix in (".yaml", ".yml"):
+            yield f"{folder}{slash}{path.name}", "file"
 
 
 def complete_golden(ctx: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:

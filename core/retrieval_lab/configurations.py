@@ -68,7 +68,7 @@ def path_of(name: str, corpus: Path) -> Path:
 
 def read_configuration(path: Path) -> Configuration:
     """What the file says, or what is wrong with it."""
-    config, faults = None, ()
+    config, faults = None, tuple[str, ...]()
     try:
         config = effective_config(None, path=path).config
     except InputError as error:

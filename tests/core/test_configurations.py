@@ -94,7 +94,7 @@ def test_a_name_is_taken_for_a_file_only_where_there_is_one(
     (tmp_path / "full-text").write_text("top_k: 7\n", encoding="utf-8")
     assert choice.configured(corpus).config == PipelineConfig(top_k=7)
     assert not choice.is_shipped(corpus)
-    with pytest.raises(InputError, match="fulltext: no such file, and no configuration .* default, full-text, "):
+    with pytest.raises(InputError, match=r"fulltext: no such file, and no configuration .* default, full-text, "):
         PipelineChoice(Path("fulltext")).configured(corpus)
     with pytest.raises(InputError, match=r"no/full-text: cannot be read"):
         PipelineChoice(Path("no/full-text")).configured(corpus)
@@ -131,13 +131,16 @@ def test_a_shell_completes_names_with_descriptions_then_files(
     assert [name for name, _ in found if "/" in name or "." in name] == ["full-of-folders/", "full.yml"]
     assert "full-text" in [name for name, _ in found]
     assert "vector" not in [name for name, _ in found]
+    (tmp_path / "full-of-folders" / "a.yaml").touch()
+    assert list(complete_config(context, "full-of-folders/")) == [("full-of-folders/a.yaml", "file")]
+    assert list(complete_config(context, f"{tmp_path}/full.")) == [(f"{tmp_path}/full.yml", "file")]
 
 
 def test_the_shipped_folder_of_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     package = tmp_path / "site-packages" / "retrieval_lab"
     monkeypatch.setattr(paths, "__file__", str(package / "paths.py"))
     with pytest.raises(
-        EnvironmentMissing, match="shipped configurations are neither in .* install retrieval-lab again"
+        EnvironmentMissing, match=r"shipped configurations are neither in .* install retrieval-lab again"
     ):
         paths.bundled_configs()
     (package / "configs").mkdir(parents=True)

@@ -83,8 +83,8 @@ class Beside(Diagnosing):
         super()._ask(question)
         self._ask_others(question)
 
-    def _answered(self, answer: Answer) -> None:
-        super()._answered(answer)
+    async def _answered(self, answer: Answer) -> None:
+        await super()._answered(answer)
         self._tell(answer)
 
     def _not_answered(self, error: Exception) -> None:
