@@ -104,7 +104,7 @@ def test_config_list_prints_names_with_descriptions_and_faults_at_the_end(corpus
     assert cli.main(["config", "list", str(corpus)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == sorted(path.stem for path in SHIPPED.iterdir())
-    assert "alone, in its own order" in next(line for line in lines if line.startswith("full-text "))
+    assert "full-text search alone" in next(line for line in lines if line.startswith("full-text "))
     write(corpus, "bad.yaml", "top_k: many\n")
     assert cli.main(["config", "list", str(corpus), "--json"]) == 2
     out, err = capsys.readouterr()

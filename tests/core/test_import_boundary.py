@@ -54,6 +54,7 @@ LAYERS = [
         "hybrid",
         "inline",
         "lexemes",
+        "many_lists",
         "markdown",
         "markers",
         "metrics",

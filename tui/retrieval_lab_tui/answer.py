@@ -11,14 +11,14 @@ from textual.content import Content
 from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
+from retrieval_lab.many_lists import EACH, found_in
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
-from retrieval_lab_tui.columns import EACH_RANK
 from retrieval_lab_tui.display import marked, one_line
 from retrieval_lab_tui.jobs import Cancelled
 from retrieval_lab_tui.labs import Served
-from retrieval_lab_tui.list_names import fitting, found_in
+from retrieval_lab_tui.list_names import fitting
 from retrieval_lab_tui.widgets.ranked_list import Row
 
 _SNIPPET_CHARS = 160
@@ -210,7 +210,7 @@ def _score(stage: str, score: float, reranker: str) -> str:
 def _detail(stage: str, row: _Scored, fused: Mapping[str, Ranked]) -> str:
     if stage == "fused":
         ranks = fused[row.chunk_id].ranks
-        return "·".join(map(_rank, ranks)) if len(ranks) <= EACH_RANK else found_in(ranks)
+        return "·".join(map(_rank, ranks)) if len(ranks) <= EACH else found_in(ranks)
     return movement(fused[row.chunk_id].rank, row.rank) if stage == "final" else ""
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.many_lists import EACH
 from retrieval_lab.retrievers.base import RetrieverSettings
 from retrieval_lab.retrievers.vector import VectorSearch
 
 _TITLES = {"vector": "Vector", "text": "Full text"}
 _SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
 _RERANKER_SCORES = {"none": "RRF", "lexical": "BM25", "cross-encoder": "logit"}
-EACH_RANK = 4
-"""With more lists than these, a fused row tells how many of them have it, rather than its rank in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Column:
 
 def columns(config: PipelineConfig) -> tuple[Column, ...]:
     """The list of each retriever, then the fused and the final one."""
-    is_told_each = len(config.retrievers) <= EACH_RANK
+    is_told_each = len(config.retrievers) <= EACH
     ranks = f"{'·'.join(one.name for one in config.retrievers)} ranks" if is_told_each else "in lists, best rank"
     order = "" if config.mmr_lambda is None else "order MMR · "
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 
@@ -23,11 +23,3 @@ def fitting(names: Sequence[str], room: int) -> tuple[str, ...] | None:
         if sum(map(cell_len, short)) <= room:
             return short
     return None
-
-
-def found_in(ranks: Iterable[int | None]) -> str:
-    """In how many of the lists something stands, and its best rank: `5/8 best 2`."""
-    every = list(ranks)
-    listed = [rank for rank in every if rank is not None]
-    best = f" best {min(listed)}" if listed else ""
-    return f"{len(listed)}/{len(every)}{best}"

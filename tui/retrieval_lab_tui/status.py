@@ -8,6 +8,7 @@ from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
+from retrieval_lab.many_lists import found_in
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Place
@@ -15,7 +16,7 @@ from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.embedders import embedder_name
 from retrieval_lab_tui.labs import Labs
-from retrieval_lab_tui.list_names import fitting, found_in
+from retrieval_lab_tui.list_names import fitting
 
 STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24

@@ -29,6 +29,7 @@ class ConfigurationChooser(Chooser):
         self._configurations = configurations
         same = [place for place, one in enumerate(configurations) if one.config == now]
         named = [place for place in same if configurations[place].name == name]
+        self._name_width = min(_NAME_WIDTH, max((len(one.name) for one in configurations), default=0))
         self._current = next(iter((*named, *same)), None)
 
     @property
@@ -42,7 +43,7 @@ class ConfigurationChooser(Chooser):
     def row(self, place: int) -> Content:
         one = self._configurations[place]
         mark = ("▸ ", "bold") if place == self._current else "  "
-        name = shorten_middle(one_line(one.name), _NAME_WIDTH).ljust(_NAME_WIDTH)
+        name = shorten_middle(one_line(one.name), _NAME_WIDTH).ljust(self._name_width)
         if one.config is None:
             return Content.assemble(("✗ ", "bold $error"), (name, "$foreground-muted"), (f" {_fault(one)}", "$error"))
         return Content.assemble(mark, (name, "bold"), (f" {one_line(one.description)}", "$foreground-muted"))
