@@ -132,6 +132,15 @@ def _without_answer(lab: Lab | None) -> Content:
     return Content.assemble(" no golden queries: press ", ("/", "bold"), " to write a question")
 
 
+def against_chip(labs: Labs | None, question: Question | None) -> Content:
+    """What is compared with the question of the golden set and the settings of the file."""
+    edited = question is not None and question.edited
+    settings = "other settings" if labs is None else one_line(labs.name or "other settings")
+    live = labs is not None and labs.live
+    what = " and ".join(name for name, holds in (("edited", edited), (settings, live)) if holds)
+    return Content.assemble(" ", (f" {what} ", "reverse"), "  ")
+
+
 def notes_line(trace: Trace) -> Content:
     """What full-text search excluded, where a person cannot overlook it, and what else the stages noted."""
     terms = [one_line(term.strip("'")) for term in trace.parsed.excluded]

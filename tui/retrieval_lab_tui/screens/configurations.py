@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.content import Content
+from textual.widgets import Input
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.configurations import Configuration
@@ -18,6 +19,8 @@ _NAME_WIDTH = 22
 
 class ConfigurationChooser(Chooser):
     """Ends with the place of the chosen configuration; a file with faults says the first, and cannot be chosen.
+
+    Those that are found by their names come before those that are found by their descriptions.
 
     `now` is the pipeline of the moment, and `name` that by which it was chosen.
     """
@@ -34,11 +37,14 @@ class ConfigurationChooser(Chooser):
 
     @property
     def current(self) -> int | None:
-        return self._current
+        is_narrowed = bool(self.query_one(Input).value.strip())
+        return None if is_narrowed else self._current  # what was typed finds another one better
 
     def found(self, typed: Sequence[str]) -> list[int]:
+        names = [one.name.lower() for one in self._configurations]
         texts = [f"{one.name} {one.description}".lower() for one in self._configurations]
-        return [place for place, text in enumerate(texts) if all(word in text for word in typed)]
+        found = [place for place, text in enumerate(texts) if all(word in text for word in typed)]
+        return sorted(found, key=lambda place: not all(word in names[place] for word in typed))
 
     def row(self, place: int) -> Content:
         one = self._configurations[place]

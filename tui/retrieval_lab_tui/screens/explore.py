@@ -25,7 +25,7 @@ from retrieval_lab_tui.columns import columns
 from retrieval_lab_tui.display import marked, one_line, safe
 from retrieval_lab_tui.labs import Labs
 from retrieval_lab_tui.moved import moved
-from retrieval_lab_tui.status import asking_place, header_line, notes_line, question_place, verdict_line
+from retrieval_lab_tui.status import against_chip, asking_place, header_line, notes_line, question_place, verdict_line
 from retrieval_lab_tui.widgets.indexing_line import IndexingLine
 from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.lists import Lists
@@ -389,7 +389,9 @@ class ExploreScreen(Screen[None]):
         moves = self.query_one("#moved", Static)
         moves.display = current is not None and current.before is not None
         if current is not None and current.before is not None:
-            moves.update(Content.assemble(self._against(), moved(current.before, current.trace)))
+            against = against_chip(self._labs, self._question)
+            room = self.size.width - against.cell_length
+            moves.update(Content.assemble(against, moved(current.before, current.trace, room)))
         notes = self.query_one("#notes", Static)
         notes.display = current is not None and bool(current.trace.notes)
         if current is not None:
@@ -397,14 +399,6 @@ class ExploreScreen(Screen[None]):
         self.query_one("#results").set_class(self._trouble is not None or self.query_one(IndexingLine).display, "stale")
         self.query_one("#fate").set_class(self._trouble is not None, "troubled")
         self._show_tabs()
-
-    def _against(self) -> Content:
-        """What is compared with the question of the golden set and the settings of the file."""
-        edited = self._question is not None and self._question.edited
-        live = self._labs is not None and self._labs.live
-        settings = "other settings" if self._labs is None else one_line(self._labs.name or "other settings")
-        what = " and ".join(name for name, holds in (("edited", edited), (settings, live)) if holds)
-        return Content.assemble(" ", (f" {what} ", "reverse"), "  ")
 
     def _show_tabs(self) -> None:
         ranks = {stage: self._list(stage).wanted_rank for stage in self.stages}
