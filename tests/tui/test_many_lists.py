@@ -78,7 +78,7 @@ async def test_four_lists_are_in_sight_and_those_at_the_edges_tell_how_many_foll
         assert subtitle(eight, "text") == "‹ 1 more  ts_rank_cd"
         assert subtitle(eight, LONG) == "ts_rank_cd  5 more ›"
         assert subtitle(eight, "plain") == "ts_rank_cd"
-        assert str(ranked(eight, LONG).border_title) == f"{LONG} · 1 · 0 ms"
+        assert re.fullmatch(r"a-list-whose\S+…\S+rest · 1 · 0 ms", str(ranked(eight, LONG).border_title))
 
 
 async def test_a_list_comes_into_sight_by_number_arrow_tab_and_click(
@@ -221,7 +221,7 @@ async def test_one_list_has_every_screen_too(small_corpus: Path, answered: Answe
         await answered(pilot, QUESTION)
         await wait_for(pilot, lambda: in_sight(app) == [LONG, "fused", "final"])
         assert re.search(r"a-list-wh\S+rest 1 › fused 1 › rerank 1 › final 1", shown(app, "#fate"))
-        assert str(ranked(app, LONG).border_title).startswith(f"{LONG} · 2")
+        assert str(ranked(app, LONG).border_title) == f"{LONG} · 2 · 0 ms"
         await pilot.press("4", "1")
         assert app.focused is ranked(app, LONG)
         await pilot.press("x")

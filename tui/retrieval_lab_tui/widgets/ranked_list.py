@@ -22,6 +22,8 @@ from retrieval_lab_tui.display import one_line
 _SCORE_WIDTH = 6
 _ID_WIDTH_IN_ONE_LINE = 26
 _INDENT = 6
+_CORNERS = 4
+"""Cells of the frame's top line that are not for its title."""
 _HINT_WIDTH = 13
 """Cells of `‹ 2 more` with what stands around it."""
 _MARKS = 2
@@ -108,6 +110,7 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         self.title = title
         self.numbers = subtitle
         """What the scores and details are."""
+        self._tally = ""
         self._hidden = (0, 0)
         self.rows: tuple[Row, ...] = ()
         self._detail_width = self._grade_width = 0
@@ -135,7 +138,8 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         self.empty_text = empty_text
         count = f"{total}" if total == len(rows) else f"{len(rows)} of {total}"
         time = "" if seconds is None else f" · {seconds * 1e3:.0f} ms"
-        self.border_title = Content(f"{self.title} · {count}{time}")
+        self._tally = f" · {count}{time}"
+        self._draw_title()
         places = {row.chunk_id: place for place, row in enumerate(rows)}
         wanted = next((place for place, row in enumerate(rows) if row.wanted), 0)
         self.set_reactive(RankedList.cursor, places.get(keep or "", wanted))
@@ -161,6 +165,11 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
     def reveal_cursor(self) -> None:
         """Bring the row under the cursor into view."""
         self._reveal(self.cursor)
+
+    def _draw_title(self) -> None:
+        """The title, cut in its middle where the number of rows would have no room."""
+        room = self.size.width - _CORNERS - len(self._tally) if self.size.width else len(self.title)
+        self.border_title = Content(f"{shorten_middle(self.title, max(1, room))}{self._tally}")
 
     def tell_hidden(self, left: int, right: int) -> None:
         """So many lists beyond this one are out of sight on its left, or on its right."""
@@ -224,6 +233,7 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self._measure()
+        self._draw_title()
         self._draw_numbers()
 
     def _measure(self) -> None:
