@@ -57,6 +57,7 @@ LAYERS = [
         "hybrid",
         "inline",
         "lexemes",
+        "many_lists",
         "markdown",
         "markers",
         "metrics",
