@@ -12,7 +12,7 @@ import numpy as np
 
 from retrieval_lab.embed import QueryVectors, Vectors
 from retrieval_lab.errors import Cancelled, InputError
-from retrieval_lab.hybrid import RRF_K, rrf
+from retrieval_lab.fusion import RRF_K, rrf
 from retrieval_lab.mmr import Pick, mmr, mmr_pick
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Found, Retriever, Traceable
@@ -23,7 +23,7 @@ Fusion = Callable[[Sequence[Sequence[Hit]], Sequence[float]], list[Ranked]]
 
 
 def reciprocal_rank(lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[Ranked]:
-    """`hybrid.rrf` with its default k."""
+    """`fusion.rrf` with its default k."""
     return rrf(lists, RRF_K, weights)
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
 from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL, Embedder, FastEmbedder, HashEmbedder
 from retrieval_lab.errors import SettingError
-from retrieval_lab.hybrid import RRF_K, rrf, rrf_part
+from retrieval_lab.fusion import RRF_K, best_rank, minmax, rrf, rrf_part, scaled
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.rerankers import (
     BM25_B,
@@ -111,10 +111,32 @@ class RrfFusion:
         """Every chunk of the lists by fused score."""
         return rrf(lists, self.k, weights)
 
-    def parts(self, ranks: Sequence[int | None], weights: Sequence[float]) -> list[float]:
-        """What each list adds to the fused score of a chunk with these ranks, 0 where it does not hold the chunk."""
+    def parts(self, chunk_id: str, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[float]:
+        """What each list adds to the fused score of the chunk, 0 where it does not hold it."""
+        ranks = (best_rank(chunk_id, hits) for hits in lists)
         pairs = zip(ranks, weights, strict=True)
         return [0.0 if rank is None else rrf_part(weight, self.k, rank) for rank, weight in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class MinMaxFusion:
+    """The weighted sum of scores, those of each list scaled to 0..1; the first `n` chunks are reranked."""
+
+    kind: ClassVar[str] = "minmax"
+
+    n: int = 50
+
+    def __post_init__(self) -> None:
+        _at_least("n", self.n, 1)
+
+    def fuse(self, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[Ranked]:
+        """Every chunk of the lists by fused score."""
+        return minmax(lists, weights)
+
+    def parts(self, chunk_id: str, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[float]:
+        """What each list adds to the fused score of the chunk, 0 where it does not hold it."""
+        pairs = zip(lists, weights, strict=True)
+        return [weight * scaled(hits).get(chunk_id, 0.0) for hits, weight in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +199,12 @@ class ModelReranker:
 
 ChunkerSettings = MarkdownChunker
 EmbedderSettings = HashEmbedding | ModelEmbedding
-FusionSettings = RrfFusion
+FusionSettings = RrfFusion | MinMaxFusion
 RerankerSettings = NoReranker | Bm25Reranker | ModelReranker
 
 CHUNKERS: dict[str, type[ChunkerSettings]] = {kind.kind: kind for kind in (MarkdownChunker,)}
 EMBEDDERS: dict[str, type[EmbedderSettings]] = {kind.kind: kind for kind in (HashEmbedding, ModelEmbedding)}
-FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion,)}
+FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion, MinMaxFusion)}
 RERANKERS: dict[str, type[RerankerSettings]] = {kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker)}
 
 

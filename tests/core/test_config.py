@@ -21,6 +21,7 @@ from retrieval_lab.settings import (
     Bm25Reranker,
     HashEmbedding,
     MarkdownChunker,
+    MinMaxFusion,
     ModelEmbedding,
     ModelReranker,
     NoReranker,
@@ -81,6 +82,7 @@ def test_equal_configurations_are_equal_values_and_hash_alike() -> None:
         {"retrievers": (TextSearch(), VectorSearch())},
         {"retrievers": (VectorSearch(name="near"), TextSearch())},
         {"fusion": RrfFusion(k=1)},
+        {"fusion": MinMaxFusion()},
         {"reranker": Bm25Reranker(k1=2)},
         {"reranker": NoReranker(), "mmr_lambda": None},
         {"mmr_lambda": 0.5},
@@ -90,7 +92,7 @@ def test_equal_configurations_are_equal_values_and_hash_alike() -> None:
     configs = [PipelineConfig(), *(PipelineConfig(**change) for change in changes)]
     again = [PipelineConfig(), *(PipelineConfig(**change) for change in changes)]
     assert [hash(config) for config in configs] == [hash(config) for config in again]
-    assert len({*configs, *again}) == len(configs) == 14
+    assert len({*configs, *again}) == len(configs) == 15
 
 
 def test_a_configuration_cannot_be_changed() -> None:
@@ -157,7 +159,7 @@ def configs(draw: st.DrawFn) -> PipelineConfig:
         contextual_headers=draw(st.booleans()),
         embedder=draw(st.one_of(st.builds(HashEmbedding, st.integers(1, 2000)), st.builds(ModelEmbedding, MODELS))),
         retrievers=tuple(retrievers),
-        fusion=RrfFusion(draw(FINITE), pool),
+        fusion=draw(st.sampled_from([RrfFusion(draw(FINITE), pool), MinMaxFusion(pool)])),
         reranker=reranker,
         mmr_lambda=None if isinstance(reranker, NoReranker) else draw(st.none() | SHARES),
         top_k=draw(st.integers(1, pool)),
@@ -231,6 +233,7 @@ BAD_VALUES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"fusion": {"k": math.inf}}, "fusion.*k", "inf", "0 or more"),
     ({"fusion": {"k": math.nan}}, "fusion.*k", "nan", "0 or more"),
     ({"fusion": {"n": 0}}, "fusion.*n", "0", "1 or more"),
+    ({"fusion": {"kind": "minmax", "k": 60}}, "fusion.k", "unknown key", "minmax takes n"),
     ({"reranker": {"k1": -0.5}}, "reranker.*k1", "-0.5", "0 to 1000"),
     ({"reranker": {"k1": math.nan}}, "reranker.*k1", "nan", "0 to 1000"),
     ({"reranker": {"k1": 1e308}}, "reranker.*k1", r"1e\+308", "0 to 1000"),
@@ -319,6 +322,7 @@ def test_each_part_checks_itself_and_names_the_setting() -> None:
         (lambda: ModelEmbedding(""), "model"),
         (lambda: RrfFusion(k=-1), "k"),
         (lambda: RrfFusion(n=0), "n"),
+        (lambda: MinMaxFusion(n=0), "n"),
         (lambda: Bm25Reranker(k1=-1), "k1"),
         (lambda: Bm25Reranker(b=2), "b"),
         (lambda: ModelReranker("\t"), "model"),

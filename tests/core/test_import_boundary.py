@@ -49,6 +49,7 @@ LAYERS = [
         "filtering",
         "fitted",
         "folder_models",
+        "fusion",
         "golden",
         "golden_set",
         "highlight",

@@ -10,7 +10,8 @@ from retrieval_lab.retrievers.vector import VectorSearch
 
 _TITLES = {"vector": "Vector", "text": "Full text"}
 _SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
-_RERANKER_SCORES = {"none": "RRF", "lexical": "BM25", "cross-encoder": "logit"}
+_FUSIONS = {"rrf": "RRF", "minmax": "min-max sum"}
+_RERANKER_SCORES = {"lexical": "BM25", "cross-encoder": "logit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,12 @@ class Column:
 def columns(config: PipelineConfig) -> tuple[Column, ...]:
     """The list of each retriever, then the fused and the final one."""
     names = "·".join(retriever.name for retriever in config.retrievers)
+    fusion = _FUSIONS[config.fusion.kind]
     order = "" if config.mmr_lambda is None else "order MMR · "
     return (
         *(Column(one.name, _TITLES.get(one.name, one.name), _numbers(one)) for one in config.retrievers),
-        Column("fused", "Fused", f"RRF · {names} ranks"),
-        Column("final", "Final", f"{order}score {_RERANKER_SCORES[config.reranker.kind]} · move"),
+        Column("fused", "Fused", f"{fusion} · {names} ranks"),
+        Column("final", "Final", f"{order}score {_RERANKER_SCORES.get(config.reranker.kind, fusion)} · move"),
     )
 
 

@@ -8,6 +8,7 @@ from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
+from retrieval_lab.settings import RrfFusion
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Filter, Place
@@ -82,7 +83,7 @@ def _corpus(lab: Lab | None) -> str:
 
 def _settings(lab: Lab, config: PipelineConfig) -> str:
     diversity = () if config.mmr_lambda is None else (f"λ {config.mmr_lambda:g}",)
-    fusion = f"{config.fusion.kind} {config.fusion.k:g}"
+    fusion = config.fusion.kind + (f" {config.fusion.k:g}" if isinstance(config.fusion, RrfFusion) else "")
     settings = (
         *_filter(config.filter),
         *(() if lab.replayed else (one_line(embedder_name(config.embedder)),)),

@@ -250,7 +250,7 @@ def _fused(trace: Trace, chunk_id: str) -> Fused | None:
     if row is None:
         return None
     fusion = trace.config.fusion
-    parts = fusion.parts(row.ranks, [retriever.weight for retriever in trace.config.retrievers])
+    parts = fusion.parts(chunk_id, list(trace.lists.values()), [one.weight for one in trace.config.retrievers])
     return Fused(row.rank, row.score, dict(zip(trace.lists, parts, strict=True)), fusion.n)
 
 

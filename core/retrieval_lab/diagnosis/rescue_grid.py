@@ -9,7 +9,7 @@ so that what is found is the smallest on the scale of units, unless all that wor
     fusion.n              1      top_k           the same
     all of these at once  1      top_k           the same; upwards none is lowered, downwards none is raised
     retrievers.*.weight   0.01   0               100
-    fusion.k              1      0               1000
+    fusion.k, of rrf      1      0               1000
     mmr_lambda            0.01   0               1; from 1 where there is no MMR
 
 Re-indexed are nine variants: the heading path put before the text (or no longer), chunks of a quarter, a half, three
@@ -28,7 +28,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import SettingError
 from retrieval_lab.filtering import shape
 from retrieval_lab.retrievers.text import TextSearch
-from retrieval_lab.settings import NoReranker
+from retrieval_lab.settings import NoReranker, RrfFusion
 
 ALL_DEPTHS = "every n"
 """What the depths of all lists and of the pool are called together."""
@@ -95,10 +95,9 @@ class Switch:
 
 def dials(config: PipelineConfig, depth: int) -> list[Dial]:
     """Every number of the configuration that can be turned without another index, in each direction with room."""
-    found = [
-        *_both("fusion.n", config.fusion.n, config.top_k, depth, 1, partial(_with_pool, config)),
-        *_both("fusion.k", config.fusion.k, 0, _HIGHEST_K, 1, partial(_with_k, config)),
-    ]
+    found = list(_both("fusion.n", config.fusion.n, config.top_k, depth, 1, partial(_with_pool, config)))
+    if isinstance(config.fusion, RrfFusion):
+        found += _both("fusion.k", config.fusion.k, 0, _HIGHEST_K, 1, partial(_with_k, config, config.fusion))
     for place, one in enumerate(config.retrievers):
         name = f"retrievers.{one.name}"
         found += _both(f"{name}.n", one.n, 1, depth, 1, partial(_with_retriever, config, place, "n"))
@@ -178,8 +177,8 @@ def _with_pool(config: PipelineConfig, n: float) -> PipelineConfig | None:
     return _allowed(lambda: replace(config, fusion=replace(config.fusion, n=int(n))))
 
 
-def _with_k(config: PipelineConfig, k: float) -> PipelineConfig | None:
-    return _allowed(lambda: replace(config, fusion=replace(config.fusion, k=k)))
+def _with_k(config: PipelineConfig, fusion: RrfFusion, k: float) -> PipelineConfig | None:
+    return _allowed(lambda: replace(config, fusion=replace(fusion, k=k)))
 
 
 def _with_lambda(config: PipelineConfig, value: float) -> PipelineConfig | None:
