@@ -1,4 +1,4 @@
-"""The parts of a pipeline besides retrievers: a frozen class for each kind of chunker, embedder, fusion and reranker.
+"""The parts of a pipeline besides retrievers: a frozen class for each kind.
 
 A kind's class holds the settings that have an effect in it and no others, checks them, and builds the part.
 """
@@ -13,6 +13,7 @@ from typing import ClassVar
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
 from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL, Embedder, FastEmbedder, HashEmbedder
 from retrieval_lab.errors import SettingError
+from retrieval_lab.expansion import FEEDBACK, ORIGINAL_WEIGHT, TERMS
 from retrieval_lab.fusion import RRF_K, best_rank, minmax, rrf, rrf_part, scaled
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.rerankers import (
@@ -23,6 +24,8 @@ from retrieval_lab.rerankers import (
     LexicalReranker,
     Reranker,
 )
+from retrieval_lab.retrievers.base import Retriever
+from retrieval_lab.retrievers.expanded import ExpandedRetriever, Texts
 from retrieval_lab.store import MAX_INDEXED_DIMS
 from retrieval_lab.types import Chunk, Document, Hit, Ranked
 
@@ -91,6 +94,54 @@ class ModelEmbedding:
     def content(self) -> str:
         """Names the content of the folder, empty without one. Raises InputError when a file is missing."""
         return "" if self.model_path is None else ModelFolder.at(self.model_path).digest
+
+
+@dataclass(frozen=True, slots=True)
+class NoExpansion:
+    """Every list is made for the query as it is."""
+
+    kind: ClassVar[str] = "none"
+
+    def covers(self, name: str) -> bool:  # noqa: ARG002 - of no list
+        """Whether the query is expanded for the list of this name."""
+        return False
+
+    def around(self, retriever: Retriever, texts: Texts) -> Retriever:  # noqa: ARG002 - none is needed
+        """The retriever, which expands nothing."""
+        return retriever
+
+
+@dataclass(frozen=True, slots=True)
+class Rm3Expansion:
+    """RM3 (`expansion.rm3`) with the best `terms` words of `feedback` chunks, for the list `of`, None for every list.
+
+    The query itself counts `original_weight`, from 0 to 1. Raises SettingError.
+    """
+
+    kind: ClassVar[str] = "rm3"
+
+    feedback: int = FEEDBACK
+    terms: int = TERMS
+    original_weight: float = ORIGINAL_WEIGHT
+    of: str | None = None
+
+    def __post_init__(self) -> None:
+        _at_least("feedback", self.feedback, 1)
+        _at_least("terms", self.terms, 1)
+        if not 0 <= self.original_weight <= 1:
+            raise SettingError("original_weight", self.original_weight, "0 (feedback alone) to 1 (the query alone)")
+
+    def covers(self, name: str) -> bool:
+        """Whether the query is expanded for the list of this name."""
+        return self.of is None or self.of == name
+
+    def around(self, retriever: Retriever, texts: Texts) -> Retriever:
+        """The retriever with expansion where it is covered; `texts` has the indexed texts of chunks."""
+        if not self.covers(retriever.name):
+            return retriever
+        return ExpandedRetriever(
+            retriever, texts, feedback=self.feedback, terms=self.terms, original_weight=self.original_weight
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +250,13 @@ class ModelReranker:
 
 ChunkerSettings = MarkdownChunker
 EmbedderSettings = HashEmbedding | ModelEmbedding
+ExpansionSettings = NoExpansion | Rm3Expansion
 FusionSettings = RrfFusion | MinMaxFusion
 RerankerSettings = NoReranker | Bm25Reranker | ModelReranker
 
 CHUNKERS: dict[str, type[ChunkerSettings]] = {kind.kind: kind for kind in (MarkdownChunker,)}
 EMBEDDERS: dict[str, type[EmbedderSettings]] = {kind.kind: kind for kind in (HashEmbedding, ModelEmbedding)}
+EXPANSIONS: dict[str, type[ExpansionSettings]] = {kind.kind: kind for kind in (NoExpansion, Rm3Expansion)}
 FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion, MinMaxFusion)}
 RERANKERS: dict[str, type[RerankerSettings]] = {kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker)}
 

@@ -43,6 +43,7 @@ LAYERS = [
         "claude_login",
         "corpus",
         "embed",
+        "expansion",
         "extension",
         "extractive",
         "extras",

@@ -136,12 +136,16 @@ def _without_answer(lab: Lab | None) -> Content:
 
 
 def notes_line(trace: Trace) -> Content:
-    """What full-text search excluded, where a person cannot overlook it, and what else the stages noted."""
+    """What full-text search excluded, where a person cannot overlook it, what the stages noted, what was searched."""
     terms = [one_line(term.strip("'")) for term in trace.parsed.excluded]
     more = f" and {len(terms) - _NAMED_EXCLUSIONS} more" if len(terms) > _NAMED_EXCLUSIONS else ""
     chip = Content.styled(f" excluded: {', '.join(terms[:_NAMED_EXCLUSIONS])}{more} ", "bold reverse $warning")
     said_by_the_chip = tuple(f"{name} excluded: " for name in trace.lists)
     notes = [Content(one_line(note)) for note in trace.notes if not note.startswith(said_by_the_chip)]
+    notes += [
+        Content.assemble((f"{one_line(name)} expanded ", "$foreground-muted"), one_line(str(expansion)))
+        for name, expansion in trace.expansions.items()
+    ]
     hint = Content.assemble(("O", "bold"), " searches it as text")
     return Content.assemble(" ", Content("  ").join([chip, hint, *notes] if terms else notes))
 

@@ -28,7 +28,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import SettingError
 from retrieval_lab.filtering import shape
 from retrieval_lab.retrievers.text import TextSearch
-from retrieval_lab.settings import NoReranker, RrfFusion
+from retrieval_lab.settings import NoExpansion, NoReranker, RrfFusion
 
 ALL_DEPTHS = "every n"
 """What the depths of all lists and of the pool are called together."""
@@ -124,7 +124,7 @@ def _both(
 
 
 def switches(config: PipelineConfig) -> Iterator[Switch]:
-    """Whatever can be switched off: the filter, operators, MMR, the reranker (and with it MMR)."""
+    """Whatever can be switched off: the filter, operators, expansion, MMR, the reranker (and with it MMR)."""
     for part in shape(config.filter):
         yield Switch(f"filter.{part}", replace(config, filter=replace(config.filter, **{part: ()})))
     for place, one in enumerate(config.retrievers):
@@ -132,6 +132,8 @@ def switches(config: PipelineConfig) -> Iterator[Switch]:
             plain = _with_retriever(config, place, "operators", False)
             if plain is not None:
                 yield Switch(f"retrievers.{one.name}.operators", plain)
+    if not isinstance(config.expansion, NoExpansion):
+        yield Switch("expansion.kind", replace(config, expansion=NoExpansion()))
     if config.mmr_lambda is not None:
         yield Switch("mmr_lambda", replace(config, mmr_lambda=None))
     if not isinstance(config.reranker, NoReranker):

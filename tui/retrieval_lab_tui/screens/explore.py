@@ -364,7 +364,7 @@ class ExploreScreen(Screen[None]):
         if current is not None and current.before is not None:
             moves.update(Content.assemble(self._against(), moved(current.before, current.trace)))
         notes = self.query_one("#notes", Static)
-        notes.display = current is not None and bool(current.trace.notes)
+        notes.display = current is not None and bool(current.trace.notes or current.trace.expansions)
         if current is not None:
             notes.update(notes_line(current.trace))
         self.query_one("#results").set_class(self._trouble is not None or self.query_one(IndexingLine).display, "stale")
