@@ -223,6 +223,13 @@ class Weighing(Counting):
         return {chunk_id: ranked.get(chunk_id, Place(None, reason="no word")) for chunk_id in chunk_ids}
 
 
+class Doubling(Weighing):
+    """Reads weights otherwise than a text, as one does that counts repeated words less."""
+
+    def ranked(self, words: Terms) -> list[Hit]:
+        return super().ranked(words if isinstance(words, Counter) else {word: 2 * words[word] for word in words})
+
+
 def texts_of(chunk_ids: Sequence[str]) -> Mapping[str, str]:
     return {chunk_id: TEXT_OF[chunk_id] for chunk_id in chunk_ids}
 
@@ -269,8 +276,11 @@ def test_any_other_is_asked_again_with_the_new_words() -> None:
 
 @pytest.mark.parametrize("query", ["inn sign", "the the inn heron the", "marsh " * 49 + "inn"])
 def test_an_original_weight_of_1_gives_the_first_list_again(query: str) -> None:
-    for inner in (Counting(), Weighing()):
-        assert around(inner, weight=1).search(query, 5) == inner.search(query, 5) != []
+    for inner in (Counting(), Weighing(), Doubling()):
+        found = around(inner, weight=1).find(query, 5)
+        assert list(found.hits) == inner.search(query, 5) != []
+        assert found.expansion is not None
+        assert (found.expansion.new, sum(share for _, share in found.expansion.terms)) == ((), pytest.approx(1))
 
 
 @pytest.mark.parametrize("inner", [Counting(), Weighing()])

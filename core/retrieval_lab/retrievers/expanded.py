@@ -15,7 +15,7 @@ Texts = Callable[[Sequence[str]], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What the second search is for: weights where the retriever takes them, and the text in any case."""
+    """What the second search is for: weights where the retriever is to take them, and the text in any case."""
 
     text: str
     weights: Terms | None = None
@@ -84,7 +84,10 @@ class ExpandedRetriever:
             return _Reading(query)
         weighted = isinstance(self.inner, TakesTerms)
         expansion = Expansion(model.shares, tuple(model.new), tuple(hit.chunk_id for hit in feedback), weighted)
-        return _Reading(with_words(query, model.new), model.counts if weighted else None, expansion)
+        # Retrievers may read a text otherwise than as its words and their numbers: as pairs of words, or with less
+        # for each repetition. Where nothing was changed, the text says it best.
+        weights = model.counts if weighted and model.counts != model.asked else None
+        return _Reading(with_words(query, model.new), weights, expansion)
 
 
 def second_search(retriever: Retriever, query: str, filter: Filter = EVERYTHING) -> tuple[Retriever, str]:
