@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from psycopg import Connection
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.corpus_index import IndexKeeper
 from retrieval_lab.embed import Embedder, QueryVectors
 from retrieval_lab.errors import InputError
 from retrieval_lab.filtering import describe, passes_any
@@ -25,7 +26,8 @@ from retrieval_lab.types import Filter
 class Bench:
     """One index in the hands of work of many statements.
 
-    `config` is a configuration that the index serves, `reranker` builds one, or gives the one that is built already.
+    `config` is a configuration that the index serves, `reranker` builds one, or gives the one that is built already,
+    `keeper` has the index in memory.
     """
 
     conn: Connection[Any]
@@ -33,6 +35,11 @@ class Bench:
     embedder: Embedder
     config: PipelineConfig
     reranker: Callable[[RerankerSettings], Reranker | None]
+    keeper: IndexKeeper = field(default_factory=IndexKeeper)
+
+    def surroundings(self, kept: int = 1) -> Surroundings:
+        """What its retrievers are built on; the vectors of the last `kept` queries are remembered."""
+        return Surroundings(self.conn, QueryVectors(self.embedder, kept), self.table, keeper=self.keeper)
 
 
 def assembled(config: PipelineConfig, on: Surroundings, reranker: Reranker | None) -> Pipeline:

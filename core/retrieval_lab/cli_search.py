@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from retrieval_lab.types import Place
 
 _SHOWN_ROWS = 10
+_LEAST_CELL = 12
 _GAP = 4  # the mark of the wanted passage and the space between columns
 
 
@@ -153,7 +154,8 @@ def _print_results(lab: Lab, trace: Trace) -> None:
 def _print_trace(made: Trace, places: dict[str, dict[str, Place]]) -> None:
     print_table([("", False), ("", False)], list(_reading(made)))
     typer.echo()
-    print_table([("stage", False), ("rows", True), ("ms", True), ("how", False)], list(_stages(made)))
+    columns = [("stage", False), ("rows", True), ("match", True), ("ms", True), ("how", False)]
+    print_table(columns, list(_stages(made)))
     for chunk_id, found in places.items():
         typer.echo()
         standing = [(stage, *_place(place)) for stage, place in found.items()]
@@ -162,12 +164,13 @@ def _print_trace(made: Trace, places: dict[str, dict[str, Place]]) -> None:
         typer.echo(printable(f"\n{chunk_id}: {'; '.join(map(str, read))}"))
     if made.unlabelled:
         typer.echo(f"\nno passage is marked: {printable(made.unlabelled)}")
-    typer.echo()
     lists = {name: [hit.chunk_id for hit in hits] for name, hits in made.lists.items()}
     lists |= {"fused": [row.chunk_id for row in made.fused], "final": [row.chunk_id for row in made.final]}
-    width = max(8, (stdout().width - len(str(_SHOWN_ROWS))) // len(lists) - _GAP)
-    rows = list(_side_by_side(made, list(lists.values()), width))
-    print_table([("", True), *((f"  {name}", False) for name in lists)], rows)
+    room = stdout().width - len(str(_SHOWN_ROWS))
+    for names in _in_groups(list(lists), max(1, room // (_LEAST_CELL + _GAP))):
+        typer.echo()
+        rows = list(_side_by_side(made, [lists[name] for name in names], room // len(names) - _GAP))
+        print_table([("", True), *((f"  {name}", False) for name in names)], rows)
     print_notes(made.notes)
 
 
@@ -181,16 +184,17 @@ def _reading(made: Trace) -> Iterator[tuple[str, str]]:
         yield f"{name} expanded", str(expansion)
 
 
-def _stages(made: Trace) -> Iterator[tuple[str, str, str, str]]:
+def _stages(made: Trace) -> Iterator[tuple[str, ...]]:
     timings = {stage: f"{seconds * 1e3:.1f}" for stage, seconds in made.timings.items()}
     for name, search in made.searches.items():
-        scan = next((line.strip(" ->") for line in search.plan if "Scan" in line and "Subquery" not in line), "")
-        yield name, f"{len(made.lists[name])} of {search.asked}", timings[name], scan
+        matching = "" if search.matching is None else str(search.matching)
+        yield name, f"{len(made.lists[name])} of {search.asked}", matching, timings[name], search.how
     config = made.config
-    yield "fused", str(len(made.fused)), timings["fusion"], f"{config.fusion.kind}; the first {config.fusion.n} go on"
-    yield "reranked", str(len(made.reranked)), timings["rerank"], config.reranker.kind
+    pool = f"{config.fusion.kind}; the first {config.fusion.n} go on"
+    yield "fused", str(len(made.fused)), "", timings["fusion"], pool
+    yield "reranked", str(len(made.reranked)), "", timings["rerank"], config.reranker.kind
     how = "" if config.mmr_lambda is None else f"MMR, lambda {config.mmr_lambda:g}"
-    yield "final", str(len(made.final)), timings["mmr"], how
+    yield "final", str(len(made.final)), "", timings["mmr"], how
 
 
 def _place(place: Place) -> tuple[str, str, str]:
@@ -209,6 +213,13 @@ def _side_by_side(made: Trace, lists: Sequence[Sequence[str]], width: int) -> It
             shown = shorten_middle(printable(chunk_id), width)
             cells.append(Text(f"● {shown}", "bold") if chunk_id in made.relevant else f"  {shown}")
         yield cells
+
+
+def _in_groups(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    """The names in as few groups of at most so many as will do, none much smaller than another."""
+    groups = -(-len(names) // most)
+    for group in range(groups):
+        yield names[group * len(names) // groups : (group + 1) * len(names) // groups]
 
 
 def _places(places: dict[str, dict[str, Place]]) -> dict[str, Any]:

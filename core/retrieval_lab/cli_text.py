@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -25,10 +26,14 @@ def counted(number: int, noun: str) -> str:
 def print_table(columns: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str | Text]]) -> None:
     """A table on stdout, cut to the terminal's width; of each column the title, and whether it is numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold", show_header=any(title for title, _ in columns))
-    for title, is_number in columns:
-        table.add_column(Text(title), justify="right" if is_number else "left", no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
+    cells = [[Text(printable(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]
+    for place, (title, is_number) in enumerate(columns):
+        # Half a number is none: what does not fit is taken from the texts.
+        least = max((len(title), *(row[place].cell_len for row in cells))) if is_number else None
+        justify: Literal["right", "left"] = "right" if is_number else "left"
+        table.add_column(Text(title), justify=justify, no_wrap=True, overflow="ellipsis", min_width=least)
+    for row in cells:
+        table.add_row(*row)
     stdout().print(table)
 
 

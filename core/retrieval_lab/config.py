@@ -39,6 +39,11 @@ class Indexing:
     contextual_headers: bool
 
     @property
+    def chunking(self) -> dict[str, Any]:
+        """What an index says about its chunks."""
+        return {**_to_dict(self.chunker), "contextual_headers": self.contextual_headers}
+
+    @property
     def key(self) -> str:
         """Differs wherever an index would: names the settings and what they refer to, as the files of a local model.
 

@@ -17,6 +17,7 @@ from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, effective_config, save_config
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
+from retrieval_lab.corpus_index import IndexKeeper, Origin
 from retrieval_lab.database import Database
 from retrieval_lab.diagnosis.follow import Corpus, follow
 from retrieval_lab.diagnosis.journey import Journey
@@ -27,7 +28,7 @@ from retrieval_lab.golden_set import GoldenSet
 from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
 from retrieval_lab.lexemes import Lexemes
 from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevant, summarise, why_undefined
-from retrieval_lab.paths import bundled_corpus
+from retrieval_lab.paths import bundled_corpus, index_folder
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Surroundings
@@ -73,6 +74,8 @@ class Lab:
         self._rerankers: dict[RerankerSettings, Reranker | None] = {}
         self._lexemes = Lexemes()
         self._plans: dict[Hashable, tuple[str, ...]] = {}
+        origin = Origin(self.embedder.name, config.indexing.chunking)
+        self._keeper = IndexKeeper(index_folder(schema), origin)
         # Named with its schema: a search path would fall back on a table of that name in `public`.
         self._table = replace(CHUNKS, schema=schema, contextual_headers=config.contextual_headers)
         self._questions = Session(partial(database.connect, schema))
@@ -395,14 +398,14 @@ class Lab:
         """
         config = self._fitting(config)
         on = self._questions if at_once else self._background
-        return on.ask(lambda conn: work(Bench(conn, self._table, self.embedder, config, self._reranker)))
+        return on.ask(lambda conn: work(Bench(conn, self._table, self.embedder, config, self._reranker, self._keeper)))
 
     def connect(self) -> Connection[Any]:
         """A new connection to the lab's database, for the caller to close. Raises EnvironmentMissing."""
         return self._database.connect()
 
     def _pipeline(self, conn: Connection[Any], config: PipelineConfig) -> Pipeline:
-        on = Surroundings(conn, QueryVectors(self.embedder), self._table, self._plans)
+        on = Surroundings(conn, QueryVectors(self.embedder), self._table, self._plans, self._keeper)
         return assembled(config, on, self._reranker(config.reranker))
 
     def _reranker(self, settings: RerankerSettings) -> Reranker | None:

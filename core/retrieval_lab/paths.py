@@ -46,6 +46,11 @@ def bundled_corpus() -> Path:
     )
 
 
+def index_folder(schema: str) -> Path:
+    """Return the folder for the index in memory of what this schema holds; it need not exist yet."""
+    return data_dir() / "indexes" / schema
+
+
 def corpus_home(corpus: Path) -> Path:
     """Return the folder for what the lab keeps about a corpus (lab.yaml, runs); it need not exist yet.
 

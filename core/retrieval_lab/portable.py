@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from retrieval_lab.config import Indexing
 from retrieval_lab.corpus import CorpusFiles, read_corpus
+from retrieval_lab.corpus_index import indexed_chunk
 from retrieval_lab.embed import Embedder, FastEmbedder, HashEmbedder, Vectors, embed_checked
 from retrieval_lab.errors import EnvironmentMissing, Fault, InputError
+from retrieval_lab.index import FROM_DISK
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.ragindex import Index, IndexedChunk, Meta
 from retrieval_lab.ragindex.chunks import WORDS
@@ -42,8 +44,8 @@ def export_index(
 ) -> Export:
     """The corpus (the bundled one unless given) cut and embedded as `indexing` says; no server is needed.
 
-    `source` is `file`, `uri` the path in the corpus; further keys of a chunk are its heading path and its place in the
-    document. `progress` hears how many of how many chunks are embedded.
+    `source` is `file`, `uri` the path in the corpus; further keys of a chunk are its heading path, its place in the
+    document and the title of that. `progress` hears how many of how many chunks are embedded.
 
     Raises InputError when the folder is no corpus, and as the embedder does.
     """
@@ -59,11 +61,7 @@ def export_index(
         _embedded(embedder, texts, chunks, progress),
         embedding_model=embedder.name,
         tokenizer=tokenizer,
-        chunker={
-            "kind": indexing.chunker.kind,
-            **asdict(indexing.chunker),
-            "contextual_headers": indexing.contextual_headers,
-        },
+        chunker=indexing.chunking,
         texts=texts,
     )
     return Export(index, files.faults)
@@ -79,19 +77,10 @@ def _token_counts(embedder: Embedder, chunks: Sequence[Chunk]) -> tuple[str, Seq
 def _indexed(
     chunks: Sequence[Chunk], counts: Sequence[int | None], files: CorpusFiles, folder: Path
 ) -> Iterator[IndexedChunk]:
+    titles = {document.doc_id: document.title for document in files.documents}
     for chunk, n_tokens in zip(chunks, counts, strict=True):
-        yield IndexedChunk.of(
-            chunk.chunk_id,
-            chunk.doc_id,
-            chunk.text,
-            uri=files.paths[chunk.doc_id].relative_to(folder).as_posix(),
-            n_tokens=n_tokens,
-            extra={
-                "heading_path": chunk.heading_path,
-                "start_char": chunk.start_char,
-                "end_char": chunk.end_char,
-            },
-        )
+        uri = files.paths[chunk.doc_id].relative_to(folder).as_posix()
+        yield indexed_chunk(chunk, source=FROM_DISK, uri=uri, title=titles[chunk.doc_id], n_tokens=n_tokens)
 
 
 def _embedded(

@@ -206,6 +206,12 @@ class Search:
     matching: int | None = None
     expansion: Expansion | None = None
 
+    @property
+    def how(self) -> str:
+        """How the rows were read, in a few words: the scan of the server's plan, or the whole of a plan of one line."""
+        scans = (line.strip(" ->") for line in self.plan if "Scan" in line and "Subquery" not in line)
+        return next(scans, self.plan[0] if len(self.plan) == 1 else "")
+
 
 @dataclass(frozen=True, slots=True)
 class Stages:

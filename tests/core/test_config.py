@@ -19,6 +19,7 @@ from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import (
     Bm25Reranker,
+    DocumentChunker,
     HashEmbedding,
     MarkdownChunker,
     MinMaxFusion,
@@ -28,6 +29,8 @@ from retrieval_lab.settings import (
     NoReranker,
     Rm3Expansion,
     RrfFusion,
+    SentenceChunker,
+    WordChunker,
 )
 from retrieval_lab.types import Filter
 
@@ -139,6 +142,14 @@ SHARES = st.floats(0, 1)
 MODELS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(str.strip)
 
 
+CHUNKERS = st.one_of(
+    st.builds(MarkdownChunker, COUNTS, st.integers(0, 9)),
+    st.builds(WordChunker, st.integers(10, 10**6), st.integers(0, 9)),
+    st.builds(SentenceChunker, st.integers(10, 10**6), st.integers(0, 9)),
+    st.just(DocumentChunker()),
+)
+
+
 @st.composite
 def configs(draw: st.DrawFn) -> PipelineConfig:
     """Any configuration that is valid."""
@@ -162,7 +173,7 @@ def configs(draw: st.DrawFn) -> PipelineConfig:
     names = [retriever.name for retriever in retrievers]
     rm3 = st.builds(Rm3Expansion, COUNTS, COUNTS, SHARES, st.none() | st.sampled_from(names))
     return PipelineConfig(
-        chunker=MarkdownChunker(draw(COUNTS), draw(st.integers(0, 9))),
+        chunker=draw(CHUNKERS),
         contextual_headers=draw(st.booleans()),
         embedder=draw(st.one_of(st.builds(HashEmbedding, st.integers(1, 2000)), st.builds(ModelEmbedding, MODELS))),
         retrievers=tuple(retrievers),
@@ -197,6 +208,9 @@ def test_what_is_left_out_has_its_default_also_within_a_part() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
+        ({"chunker": "words"}, PipelineConfig(chunker=WordChunker(240, 60))),
+        ({"chunker": "sentences"}, PipelineConfig(chunker=SentenceChunker(5, 1))),
+        ({"chunker": "documents"}, PipelineConfig(chunker=DocumentChunker())),
         ({"embedder": "fastembed"}, PipelineConfig(embedder=ModelEmbedding())),
         ({"reranker": "none"}, PipelineConfig(reranker=NoReranker(), mmr_lambda=None)),
         ({"reranker": "cross-encoder"}, PipelineConfig(reranker=ModelReranker())),
@@ -231,6 +245,13 @@ BAD_VALUES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"chunker": {"max_chars": 0}}, "chunker.*max_chars", "0", "1 or more"),
     ({"chunker": {"overlap": -1}}, "chunker.*overlap", "-1", "0 or more"),
     ({"chunker": {"overlap": 0.5}}, "chunker.*overlap", "0.5", "whole number"),
+    ({"chunker": {"kind": "words", "size": 0}}, "chunker.*size", "0", "1 or more"),
+    ({"chunker": {"kind": "words", "size": 60}}, "chunker.*overlap", "60", "less than 60"),
+    ({"chunker": {"kind": "words", "max_chars": 60}}, "chunker.max_chars", "unknown key", "size, overlap"),
+    ({"chunker": {"kind": "sentences", "overlap": 5}}, "chunker.*overlap", "5", "less than 5"),
+    ({"chunker": {"kind": "sentences", "overlap": -1}}, "chunker.*overlap", "-1", "0 or more"),
+    ({"chunker": {"kind": "sentences", "size": 2.0}}, "chunker.*size", "2.0", "whole number"),
+    ({"chunker": {"kind": "documents", "size": 1}}, "chunker.size", "unknown key", "no settings"),
     ({"chunker": 5}, "chunker", "5", "a kind or a mapping"),
     ({"chunker": ["markdown"]}, "chunker", "a list", "a kind or a mapping"),
     ({"embedder": {"dims": 0}}, "embedder.*dims", "0", "1 to 2000"),
@@ -331,6 +352,9 @@ def test_each_part_checks_itself_and_names_the_setting() -> None:
     for part, key in (
         (lambda: MarkdownChunker(0), "max_chars"),
         (lambda: MarkdownChunker(overlap=-1), "overlap"),
+        (lambda: WordChunker(60), "overlap"),
+        (lambda: SentenceChunker(overlap=5), "overlap"),
+        (lambda: SentenceChunker(0, 0), "size"),
         (lambda: HashEmbedding(2001), "dims"),
         (lambda: ModelEmbedding(""), "model"),
         (lambda: RrfFusion(k=-1), "k"),
@@ -432,7 +456,7 @@ def test_all_faults_are_told_at_once_a_line_each() -> None:
             "topk": 5,
             "chunker": {"max_chars": 0, "overlap": "x", "size": 3},
             "embedder": {"kind": "word2vec"},
-            "retrievers": {"vector": {"n": -1, "scan": "no"}, "bm25": {}, "text": {"weight": []}},
+            "retrievers": {"vector": {"n": -1, "scan": "no"}, "elastic": {}, "text": {"weight": []}},
             "fusion": {"k": "x", "n": None},
             "mmr_lambda": "x",
             "contextual_headers": 3,
@@ -445,7 +469,7 @@ def test_all_faults_are_told_at_once_a_line_each() -> None:
         "chunker.size",
         "embedder.kind",
         "retrievers.vector.scan",
-        "retrievers.bm25.kind",
+        "retrievers.elastic.kind",
         "retrievers.text.weight",
         "fusion.k",
         "fusion.n",

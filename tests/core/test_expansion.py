@@ -18,9 +18,11 @@ from retrieval_lab.diagnosis.journey import OnTextList, OnVectorList
 from retrieval_lab.diagnosis.rescue_kept import Candidates
 from retrieval_lab.errors import InputError, SettingError
 from retrieval_lab.expansion import rm3, with_words
-from retrieval_lab.retrievers.base import Found, Retriever, TakesTerms, Terms, Traceable
+from retrieval_lab.retrievers.base import Found, Retriever, RetrieverSettings, TakesTerms, Terms, Traceable
+from retrieval_lab.retrievers.bm25 import Bm25Search, StemmedBm25Search
 from retrieval_lab.retrievers.expanded import ExpandedRetriever
 from retrieval_lab.retrievers.text import TextSearch
+from retrieval_lab.retrievers.tfidf import LsaSearch, TfIdfSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import NoReranker, Rm3Expansion
 from retrieval_lab.stopwords import STOP_WORDS
@@ -406,6 +408,38 @@ def test_kept_candidates_are_those_of_the_pipeline(lab: Lab) -> None:
                 yield candidates.pipeline(sized).run(QUESTION).fused == lab.trace(QUESTION, sized).fused
 
     assert all(lab.work(lambda bench: list(compared(Candidates(bench))), PLAIN))
+
+
+@pytest.mark.parametrize("settings", [Bm25Search(), StemmedBm25Search(), TfIdfSearch(bigrams=True), LsaSearch()])
+def test_a_list_in_memory_is_made_with_the_weights(lab: Lab, settings: RetrieverSettings) -> None:
+    plain = replace(PLAIN, retrievers=(settings,))
+    first = lab.trace(QUESTION, plain)
+    made = lab.trace(QUESTION, replace(plain, expansion=Rm3Expansion()))
+    expansion = made.expansions[settings.name]
+    assert expansion.weighted
+    assert len(expansion.new) > 3
+    assert made.lists != first.lists
+    same = replace(plain, expansion=Rm3Expansion(original_weight=1))
+    for query in (QUESTION, "the inn the sign of the inn"):
+        assert lab.trace(query, same).lists == lab.trace(query, plain).lists
+    beyond = made.lists[settings.name][30]
+    short = replace(plain, retrievers=(replace(settings, n=5),), expansion=Rm3Expansion())
+    assert lab.trace(QUESTION, short).ranks_of(beyond.chunk_id)[settings.name].rank == 31
+
+
+def test_the_weights_are_those_that_bm25_scores_with(lab: Lab) -> None:
+    config = replace(PLAIN, retrievers=(Bm25Search(),), expansion=Rm3Expansion())
+    made = lab.trace(QUESTION, config)
+    weights = {word: 5 * share for word, share in made.expansions["bm25"].terms}  # the question has five words
+    alone = {
+        word: {
+            hit.chunk_id: hit.score
+            for hit in lab.trace(word, replace(PLAIN, retrievers=(Bm25Search(n=687),))).lists["bm25"]
+        }
+        for word in weights
+    }
+    for hit in made.lists["bm25"]:
+        assert hit.score == pytest.approx(sum(weights[word] * alone[word].get(hit.chunk_id, 0) for word in weights))
 
 
 def test_it_is_told_in_text_and_markdown(capsys: pytest.CaptureFixture[str], lab: Lab) -> None:

@@ -60,7 +60,7 @@ def documents(fresh: Connection) -> Connection:
 
 
 def test_every_kind_of_the_registry_builds_a_retriever_with_the_name_it_was_given(stored: Connection) -> None:
-    assert list(RETRIEVERS) == ["vector", "text"]
+    assert list(RETRIEVERS) == ["vector", "text", "bm25", "bm25-stemmed", "tfidf", "lsa", "flat", "ivf"]
     for kind, settings in RETRIEVERS.items():
         assert issubclass(settings, RetrieverSettings)
         assert settings.kind == kind

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from retrieval_lab.assembly import Bench, assembled
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.follow import Corpus
-from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import Cancelled
 from retrieval_lab.metrics import labels, why_undefined
 from retrieval_lab.pipeline import Pipeline
-from retrieval_lab.retrievers.base import Surroundings
 from retrieval_lab.trace import Trace, beyond
 from retrieval_lab.types import GoldenQuery, Stages
 
@@ -43,7 +41,7 @@ def over_golden(
 
     def work(bench: Bench) -> tuple[T, ...]:
         corpus = Corpus(bench.conn, bench.table)
-        on = Surroundings(bench.conn, QueryVectors(bench.embedder), bench.table)
+        on = bench.surroundings()
         pipeline = assembled(bench.config, on, bench.reranker(bench.config.reranker))
         answerable = [golden for golden in lab.golden if golden.level != "none"]
         labelled = labels(bench.conn, answerable, table=bench.table)

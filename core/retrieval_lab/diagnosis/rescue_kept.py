@@ -9,10 +9,10 @@ from functools import lru_cache
 
 from retrieval_lab.assembly import Bench, built, composed, require_some
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.embed import QueryVectors, Vectors
+from retrieval_lab.embed import Vectors
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.rerankers import LexicalReranker, Reranker, word_counts
-from retrieval_lab.retrievers.base import Retriever, RetrieverSettings, Surroundings
+from retrieval_lab.retrievers.base import Retriever, RetrieverSettings
 from retrieval_lab.settings import Bm25Reranker, ExpansionSettings, NoExpansion, RerankerSettings
 from retrieval_lab.store import count, fetch
 from retrieval_lab.types import EVERYTHING, Chunk, Filter, Hit, Ranked
@@ -35,7 +35,7 @@ class Candidates:
         require_some(bench.conn, bench.config.filter, bench.table)
         self.depth = min(DEPTH, count(bench.conn, table=bench.table))
         self._bench = bench
-        self._on = Surroundings(bench.conn, QueryVectors(bench.embedder, _KEPT_VECTORS), bench.table)
+        self._on = bench.surroundings(_KEPT_VECTORS)
         self._retrievers: dict[tuple[RetrieverSettings, ExpansionSettings], KeptLists] = {}
         self._rerankers: dict[RerankerSettings, Reranker | None] = {}
         self._passages: dict[str, tuple[Chunk, Vectors]] = {}

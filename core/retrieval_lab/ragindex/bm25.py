@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -77,8 +77,12 @@ class BM25:
 
     def scores(self, query: str) -> Scores:
         """The score of every document, shape (n,), 0 for those that share no term with the query."""
+        return self.scores_of(Counter(terms(query)))
+
+    def scores_of(self, weights: Mapping[str, float]) -> Scores:
+        """The score of every document for a query of these terms, each as often as its weight says, shape (n,)."""
         scores = np.zeros(self.n)
-        for term, times in Counter(terms(query)).items():
+        for term, times in weights.items():
             row = self.postings.rows.get(term)
             if row is None:
                 continue
@@ -87,8 +91,8 @@ class BM25:
                 scores += dense if times == 1 else times * dense
             else:
                 where = self.postings.slice(row)
-                weights = self._weights[where]
-                scores[self.postings.docs[where]] += weights if times == 1 else times * weights
+                parts = self._weights[where]
+                scores[self.postings.docs[where]] += parts if times == 1 else times * parts
         return scores
 
     def search(self, query: str, k: int, keep: Keep | None = None) -> list[tuple[int, float]]:
@@ -100,6 +104,10 @@ class BM25:
         scores = self.scores(query)
         rows = best(scores, k, as_filter(keep, self.n), above=0.0)
         return list(zip(rows.tolist(), scores[rows].tolist(), strict=True))
+
+    def tuned(self, k1: float, b: float) -> BM25:
+        """The same index with other parameters. Raises InputError when they are out of range."""
+        return self if (k1, b) == (self.k1, self.b) else BM25(self.postings, self.doc_len, self.avgdl, k1, b)
 
     def prepare(self) -> None:
         """Compute what the first query would: the weight of every posting."""

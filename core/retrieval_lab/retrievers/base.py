@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from psycopg import Connection
 
+from retrieval_lab.corpus_index import CorpusIndex, IndexKeeper
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import SettingError
 from retrieval_lab.store import CHUNKS, Table
@@ -92,13 +93,19 @@ class TakesTerms(Protocol):
 class Surroundings:
     """What retrievers are built on: a connection, the table it reads, and the vectors of queries.
 
-    `plans` remembers plans that are the same for every query, by whatever they depend on.
+    `plans` remembers plans that are the same for every query, by whatever they depend on; `keeper` has the index of the
+    table for retrievers in memory.
     """
 
     conn: Connection[Any]
     vectors: QueryVectors
     table: Table = CHUNKS
     plans: dict[Hashable, tuple[str, ...]] = field(default_factory=dict)
+    keeper: IndexKeeper = field(default_factory=IndexKeeper)
+
+    def corpus_index(self) -> CorpusIndex:
+        """The index of the table in memory, as it is now. Raises InputError when the table is missing."""
+        return self.keeper.current(self.conn, self.table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ from retrieval_lab.evals.weight_grid import distance, neighbours, on_grid, pairs
 from retrieval_lab.golden import load_golden
 from retrieval_lab.metrics import relevant
 from retrieval_lab.retrievers.text import TextRetriever, TextSearch
+from retrieval_lab.retrievers.tfidf import LsaSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import MarkdownChunker, MinMaxFusion, NoReranker, RrfFusion
 from retrieval_lab.store import chunks_of
@@ -264,6 +265,19 @@ def test_a_setting_is_measured_through_the_whole_pipeline(lab: Lab) -> None:
         assert dict(point.settings) == {"fusion.k": point.value}
     graded = curve.query_ids.index("graded")
     assert 0 < curve.points[2].values[graded] < 1
+
+
+def test_the_dimensions_of_lsa_are_chosen_on_dev(lab: Lab) -> None:
+    def of(dims: int) -> PipelineConfig:
+        return replace(lab.config, retrievers=(LsaSearch(dims=dims),), reranker=NoReranker(), mmr_lambda=None)
+
+    with Lab.open(lab.corpus, of(50)) as other:
+        curve = tune_setting(other, "retrievers.lsa.dims", [of(dims) for dims in (5, 200)])
+        assert [point.value for point in curve.points] == [5, 50, 200]
+        for point in curve.points:
+            by_id = {one.query.query_id: one.ndcg for one in other.evaluate_queries(of(point.value), split=DEV)}
+            assert point.values == pytest.approx([by_id[one] for one in curve.query_ids], abs=1e-12)
+        assert curve.points[0].mean < curve.points[1].mean
 
 
 def test_values_that_are_no_numbers_stay_in_their_order(lab: Lab) -> None:

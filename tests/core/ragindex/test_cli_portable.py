@@ -59,11 +59,18 @@ def test_a_corpus_becomes_an_index(corpus: Path, tmp_path: Path, capsys: Capture
     index = Index.open(tmp_path / "index")
     assert described["index_id"] == index.meta.index_id
     chunks = [piece for document in load_documents(corpus) for piece in chunk(document)]
+    titles = {document.doc_id: document.title for document in load_documents(corpus)}
     assert [(one.chunk_id, one.doc_id, one.text) for one in index.chunks] == [
         (one.chunk_id, one.doc_id, one.text) for one in chunks
     ]
     assert [dict(one.extra) for one in index.chunks] == [
-        {"heading_path": one.heading_path, "start_char": one.start_char, "end_char": one.end_char} for one in chunks
+        {
+            "heading_path": one.heading_path,
+            "start_char": one.start_char,
+            "end_char": one.end_char,
+            "title": titles[one.doc_id],
+        }
+        for one in chunks
     ]
     assert {one.uri for one in index.chunks} == {"docs/bread.md", "docs/soup.md", "docs/tea.md", "stories/inn.txt"}
     assert {one.source for one in index.chunks} == {"file"}

@@ -1,0 +1,115 @@
+"""Vector search over the index in memory: exactly, and through an inverted file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrieval_lab.errors import SettingError
+from retrieval_lab.places import NOTHING_TO_EMBED, ZERO_VECTOR
+from retrieval_lab.ragindex import IVF, PCG32, flat_search, fnv1a64
+from retrieval_lab.ragindex.exact import dots
+from retrieval_lab.ragindex.flat import Found
+from retrieval_lab.ragindex.index import ITERS, NLIST
+from retrieval_lab.ragindex.ranking import Mask
+from retrieval_lab.retrievers.base import RetrieverSettings, Surroundings
+from retrieval_lab.retrievers.rows import RowRetriever, Scored
+
+NPROBE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatSearch(RetrieverSettings):
+    """Chunks by cosine similarity, the query against every vector in memory."""
+
+    kind: ClassVar[str] = "flat"
+
+    name: str = "flat"
+
+    @property
+    def extends(self) -> bool:
+        return True
+
+    def build(self, surroundings: Surroundings) -> FlatRetriever:
+        return FlatRetriever(self.name, surroundings)
+
+
+Unit = NDArray[np.float64]
+"""A query's vector of length 1, shape (dims,): its products with the index's vectors are cosines."""
+
+
+class FlatRetriever(RowRetriever[Unit | None]):
+    """Exact search; a query is None where there is nothing to embed."""
+
+    def _method(self) -> str:
+        return "every vector"
+
+    def _asked(self, query: str) -> Unit | None:
+        vector = self._on.vectors.of(query)
+        if vector is None:
+            return None
+        wide = vector.astype(np.float64)
+        unit: Unit = wide / np.sqrt(wide @ wide)
+        return unit
+
+    def _scored(self, asked: Unit | None) -> Scored:
+        vecs = self._corpus.index.vecs
+        if asked is None:
+            nothing = np.zeros(len(vecs), dtype=np.bool_)
+            return Scored(nothing, lambda: np.zeros(len(vecs)), NOTHING_TO_EMBED, "nothing to embed in this query")
+        reachable: Mask = self._corpus.once("reachable", lambda: np.any(np.asarray(vecs) != 0, axis=1))
+        return Scored(reachable, lambda: dots(vecs, np.arange(len(vecs)), asked), ZERO_VECTOR)
+
+    def _listed(self, asked: Unit | None, scored: Scored, n: int, keep: Mask) -> Found:  # noqa: ARG002
+        return [] if asked is None else flat_search(self._corpus.index.vecs, asked, n, keep)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IvfSearch(RetrieverSettings):
+    """Chunks by cosine similarity in the `nprobe` of `nlist` lists whose centroids are nearest (`ragindex.IVF`)."""
+
+    kind: ClassVar[str] = "ivf"
+
+    name: str = "ivf"
+    nlist: int = NLIST
+    nprobe: int = NPROBE
+
+    def __post_init__(self) -> None:
+        RetrieverSettings.__post_init__(self)
+        if self.nlist < 1:
+            raise SettingError("nlist", self.nlist, "1 or more")
+        if not 1 <= self.nprobe <= self.nlist:
+            raise SettingError("nprobe", self.nprobe, f"1 to {self.nlist}, the number of lists", also="nlist")
+
+    @property
+    def extends(self) -> bool:
+        return True  # the lists that are read do not depend on how many rows are asked for
+
+    def build(self, surroundings: Surroundings) -> IvfRetriever:
+        return IvfRetriever(self.name, surroundings, self.nlist, self.nprobe)
+
+
+class IvfRetriever(FlatRetriever):
+    """Search in some lists of an inverted file; the place of a row is that of exact search."""
+
+    def __init__(self, name: str, on: Surroundings, nlist: int, nprobe: int) -> None:
+        super().__init__(name, on)
+        self._nlist = nlist
+        self._nprobe = nprobe
+
+    def _method(self) -> str:
+        lists = len(self._ivf().lists)
+        return f"{min(self._nprobe, lists)} of {lists} lists of an inverted file"
+
+    def _ivf(self) -> IVF:
+        """Seeded by the index's id, so that an index has one; fewer lists where it has fewer rows."""
+        index = self._corpus.index
+        lists = min(self._nlist, index.meta.n_chunks)
+        seed = PCG32(fnv1a64(index.meta.index_id))
+        return self._corpus.once(("ivf", lists), lambda: IVF.build(index.vecs, lists, ITERS, seed))
+
+    def _listed(self, asked: Unit | None, scored: Scored, n: int, keep: Mask) -> Found:  # noqa: ARG002
+        return [] if asked is None or not len(keep) else self._ivf().search(asked, n, self._nprobe, keep)

@@ -1,0 +1,27 @@
+"""The stems of English words, stop words left out: what BM25 of stems finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+from retrieval_lab.stopwords import STOP_WORDS
+
+
+def stemmed(words: Iterable[str]) -> list[str]:
+    """The stem of each of the words (lower case), in their order, without those that are stop words."""
+    return [_stem(word) for word in words if word not in STOP_WORDS]
+
+
+@lru_cache(maxsize=1 << 17)  # a corpus has few different words, and stemming one takes as long as indexing many
+def _stem(word: str) -> str:
+    return str(_porter2().stemWord(word))
+
+
+@cache
+def _porter2() -> Any:
+    """Snowball's English stemmer, https://snowballstem.org/algorithms/english/stemmer.html."""
+    import snowballstemmer  # its thirty languages take as long to import as all of the lab
+
+    return snowballstemmer.stemmer("english")
