@@ -204,22 +204,29 @@ def _lost(
     renamed: Mapping[str, str],
 ) -> LostLabel:
     """Why the query is not compared; `found` says whether its label found a chunk of the first snapshot."""
-    names = ", ".join(map(repr, query.doc_ids))
 
-    def lost(why: Why, detail: str) -> LostLabel:
-        return LostLabel(query.query_id, query.query, why, detail)
+    def lost(why: Why, *details: str) -> LostLabel:
+        return LostLabel(query.query_id, query.query, why, "; ".join(details))
 
     had = [one for one in query.doc_ids if has_words(before.get(one, ""))]
     if not had or (query.anchor and not found):
-        return lost("no label before", f"its label finds nothing in the first snapshot ({names})")
-    if not any(one in after for one in had):
-        moved = [f"{renamed[one]!r} has its text now" for one in had if one in renamed]
-        return lost("document gone", "; ".join([f"the second snapshot has no document {names}", *moved]))
-    if not query.anchor or not has_words(after[had[0]]):
-        return lost("document empty", f"{names} has no text in the second snapshot")
+        return lost("no label before", f"its label finds nothing in the first snapshot ({_quoted(query.doc_ids)})")
+    gone = [one for one in had if one not in after]
+    empty = [one for one in had if one in after and not (query.anchor and has_words(after[one]))]
+    details = [f"the second snapshot has no document {_quoted(gone)}"] if gone else []
+    details += [f"{renamed[one]!r} has the text of {one!r} now" for one in gone if one in renamed]
+    if empty:
+        return lost("document empty", *details, f"{_quoted(empty)} has no text in the second snapshot")
+    if gone:
+        return lost("document gone", *details)
+    name = _quoted(had)
     if folded(query.anchor) in folded(after[had[0]]):
-        return lost("anchor cut", f"{names} still has the anchor {query.anchor!r}, but no chunk holds all of it")
-    return lost("anchor gone", f"{names} no longer has the anchor {query.anchor!r}")
+        return lost("anchor cut", f"{name} still has the anchor {query.anchor!r}, but no chunk holds all of it")
+    return lost("anchor gone", f"{name} no longer has the anchor {query.anchor!r}")
+
+
+def _quoted(doc_ids: Sequence[str]) -> str:
+    return ", ".join(map(repr, doc_ids))
 
 
 # --- what pushed answers down --------------------------------------------------------------------------------------
