@@ -25,6 +25,7 @@ from retrieval_lab import (
     cli_db,
     cli_diagnose,
     cli_doctor,
+    cli_drift,
     cli_eval,
     cli_export,
     cli_funnel,
@@ -32,6 +33,7 @@ from retrieval_lab import (
     cli_index,
     cli_portable,
     cli_rescue,
+    cli_robustness,
     cli_score,
     cli_search,
     cli_split,
@@ -64,6 +66,8 @@ app.command("eval")(cli_eval.evaluate)
 app.command("calibrate")(cli_calibrate.calibrate)
 app.command("tune")(cli_tune.tune)
 app.command("compare")(cli_compare.compare)
+app.command("robustness")(cli_robustness.robustness)
+app.command("drift")(cli_drift.drift)
 app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)
 app.command("import")(cli_import.import_)

@@ -82,7 +82,13 @@ def evaluate(
         int | None, typer.Option("--k", min=1, help="Cut of the final list; else the configuration's top_k.")
     ] = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="FIELD", help="Part the queries by kind, split, or a label field of theirs.")
+        str,
+        typer.Option(
+            "--by",
+            metavar="FIELD",
+            help="Part the queries by kind, split, document (the folder of what they want) or a label field; by dates"
+            " also as FIELD:year, FIELD:month and FIELD:weekday.",
+        ),
     ] = "kind",
     split: Annotated[
         str | None,
@@ -199,8 +205,10 @@ def _replayed(path: Path, by: str, folder: Path, baseline: str | None, gates: Se
     """A run that was kept, with all that is asked about it now."""
     from retrieval_lab.evals.gates import parse_gate
     from retrieval_lab.evals.runs import Run, measure_names
+    from retrieval_lab.evals.slices import require_field_of
 
     kept = Run.load(path)
+    require_field_of(kept, by)
     names = measure_names(kept.config)
     parsed = [parse_gate(text, names) for text in gates]
     return _evaluated(kept, by, parsed, _baseline(baseline, folder), None, force=False)

@@ -21,6 +21,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import other_runs, require_free
 from retrieval_lab.evals.measures import AT_CUT
 from retrieval_lab.evals.records import (
+    MIXED,
     CorpusFacts,
     Fingerprint,
     QueryRecord,
@@ -143,7 +144,7 @@ def run(
     config = config or lab.config
     if k is not None:
         config = replace(config, top_k=k)
-    documents = _searched(lab)
+    documents, folders = _searched(lab)
     began = datetime.now(UTC)
     results = lab.evaluate_queries(config, split=split, progress=progress, cancelled=cancelled)
     golden = [result.query for result in results]
@@ -164,7 +165,7 @@ def run(
         ),
         config=config,
         fingerprint=_fingerprint(lab, config),
-        queries=tuple(_record(lab, config, result) for result in results),
+        queries=tuple(_record(lab, config, result, folders) for result in results),
     )
 
 
@@ -180,6 +181,15 @@ def measure_names(config: PipelineConfig) -> tuple[str, ...]:
         f"fused recall@{config.fusion.n}",
         *(f"{retriever.name} recall@{retriever.n}" for retriever in config.retrievers),
     )
+
+
+def measures_of(result: QueryResult, config: PipelineConfig) -> dict[str, float]:
+    """The value of each of `measure_names` for one query; empty where nothing is relevant."""
+    if not result.relevant_ids:
+        return {}
+    values = [getattr(result, name) for name in AT_CUT]
+    values += [result.pool[name] for name in ("fused", *(retriever.name for retriever in config.retrievers))]
+    return dict(zip(measure_names(config), values, strict=True))
 
 
 def hash_of_documents(documents: Iterable[Document]) -> str:
@@ -204,14 +214,15 @@ def _hash(rows: Iterable[tuple[object, ...]]) -> str:
     return digest.hexdigest()
 
 
-def _searched(lab: Lab) -> list[Document]:
-    """The documents of the corpus whose chunks are in the index as their text gives them.
+def _searched(lab: Lab) -> tuple[list[Document], dict[str, str]]:
+    """The documents of the corpus whose chunks are in the index as their text gives them, and the folder of each.
 
     Files that were left out or came later are not among them.
     """
     found: list[Document] = []
     chunks = 0
-    for document in read_corpus(lab.corpus).documents:
+    files = read_corpus(lab.corpus)
+    for document in files.documents:
         expected = {chunk.chunk_id: chunk for chunk in lab.config.chunker.chunks(document)}
         if lab.chunks(list(expected)) == expected:
             found.append(document)
@@ -221,13 +232,13 @@ def _searched(lab: Lab) -> list[Document]:
             f"{lab.corpus}: files changed since they were indexed ({chunks} of the {lab.index.chunks} chunks are still"
             " theirs); open the corpus again"
         )
-    return found
+    folders = {one.doc_id: files.paths[one.doc_id].relative_to(lab.corpus).parts[0] for one in found}
+    return found, folders
 
 
-def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecord:
+def _record(lab: Lab, config: PipelineConfig, result: QueryResult, folders: Mapping[str, str]) -> QueryRecord:
     relevant, golden = tuple(sorted(result.relevant_ids)), result.query
-    values = [getattr(result, name) for name in AT_CUT]
-    values += [result.pool[name] for name in ("fused", *(retriever.name for retriever in config.retrievers))]
+    of_documents = sorted({folders[doc_id] for doc_id in golden.doc_ids if doc_id in folders})
     return QueryRecord(
         query_id=golden.query_id,
         query=golden.query,
@@ -236,13 +247,14 @@ def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecor
         undefined=None if relevant else lab.why_undefined(golden) or "no chunk is relevant",
         ranks=dict(result.ranks),
         final=tuple(Hit(row.chunk_id, row.score, row.rank) for row in result.final),
-        measures=dict(zip(measure_names(config), values, strict=True)) if relevant else {},
+        measures=measures_of(result, config),
         seconds=result.seconds,
         level=golden.level,
         grades=dict(golden.relevant),
         split=golden.split,
         fields=dict(golden.fields),
         support=result.support,
+        document="".join(of_documents) if len(of_documents) < 2 else MIXED,
     )
 
 
