@@ -10,7 +10,7 @@ from retrieval_lab.retrievers.vector import VectorSearch
 
 _TITLES = {"vector": "Vector", "text": "Full text"}
 _SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
-_RERANKER_SCORES = {"none": "RRF", "lexical": "BM25", "cross-encoder": "logit"}
+_RERANKER_SCORES = {"none": "RRF", "lexical": "BM25", "cross-encoder": "logit", "learned": "probability"}
 
 
 @dataclass(frozen=True, slots=True)
