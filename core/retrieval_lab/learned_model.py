@@ -194,7 +194,7 @@ def _read_trained(data: Stored) -> TrainedOn:
     read = TrainedOn(
         corpus=data.text("corpus"),
         index_stamp=data.text("index_stamp"),
-        dealt=data.count("dealt") if data.has("dealt") else None,
+        dealt=None if data.number_or_none("dealt") is None else data.count("dealt"),
         queries=_at_least_1(data, "queries"),
         candidates=_at_least_1(data, "candidates"),
         positives=_at_least_1(data, "positives"),

@@ -94,13 +94,9 @@ class Lsa:
         svd = decomposition.TruncatedSVD(dims, random_state=_SEED)
         return cls(tf_idf, svd, _unit(svd.fit_transform(tf_idf.matrix)))
 
-    def cosines(self, row: Any, chunks: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
-        """The cosine of each chunk with a row of TF-IDF, shape (n,); all 0 for a row without any direction.
-
-        `chunks` are the numbers of those that are wanted, None for all.
-        """
-        vectors = self.vectors if chunks is None else self.vectors[chunks]
-        cosines: NDArray[np.float64] = vectors @ _unit(self.svd.transform(row))[0]
+    def cosines(self, row: Any) -> NDArray[np.float64]:
+        """The cosine of each chunk with a row of TF-IDF, shape (n,); all 0 for a row without any direction."""
+        cosines: NDArray[np.float64] = self.vectors @ _unit(self.svd.transform(row))[0]
         return cosines
 
 
