@@ -15,7 +15,7 @@ from retrieval_lab.embed import Embedder, QueryVectors
 from retrieval_lab.errors import InputError
 from retrieval_lab.filtering import describe, passes_any
 from retrieval_lab.pipeline import Leg, Pipeline, Stored
-from retrieval_lab.rerankers import Reranker
+from retrieval_lab.rerankers import CorpusReranker, Reranker
 from retrieval_lab.retrievers.base import Retriever, RetrieverSettings, Surroundings
 from retrieval_lab.settings import ExpansionSettings, RerankerSettings
 from retrieval_lab.store import Table, fetch, unknown_documents
@@ -34,7 +34,7 @@ class Bench:
     table: Table
     embedder: Embedder
     config: PipelineConfig
-    reranker: Callable[[RerankerSettings], Reranker | None]
+    reranker: Callable[[RerankerSettings], Reranker | CorpusReranker | None]
     keeper: IndexKeeper = field(default_factory=IndexKeeper)
 
     def surroundings(self, kept: int = 1) -> Surroundings:
@@ -42,11 +42,16 @@ class Bench:
         return Surroundings(self.conn, QueryVectors(self.embedder, kept), self.table, keeper=self.keeper)
 
 
-def assembled(config: PipelineConfig, on: Surroundings, reranker: Reranker | None) -> Pipeline:
+def assembled(config: PipelineConfig, on: Surroundings, reranker: Reranker | CorpusReranker | None) -> Pipeline:
     """The pipeline of the configuration, with its reranker already built. Raises as `require_some` does."""
     require_some(on.conn, config.filter, on.table)
     retrievers = [built(settings, config.expansion, on) for settings in config.retrievers]
-    return composed(config, retrievers, partial(fetch, on.conn, table=on.table), on.vectors, reranker)
+    return composed(config, retrievers, partial(fetch, on.conn, table=on.table), on.vectors, bound(reranker, on))
+
+
+def bound(reranker: Reranker | CorpusReranker | None, on: Surroundings) -> Reranker | None:
+    """The reranker, that of the index where it needs one. Raises InputError when the file of one cannot be used."""
+    return reranker.over(on.corpus_index()) if isinstance(reranker, CorpusReranker) else reranker
 
 
 def built(settings: RetrieverSettings, expansion: ExpansionSettings, on: Surroundings) -> Retriever:

@@ -37,6 +37,7 @@ from retrieval_lab import (
     cli_score,
     cli_search,
     cli_split,
+    cli_train,
     cli_tune,
 )
 from retrieval_lab.errors import LabError
@@ -73,6 +74,7 @@ app.command("check")(cli_check.check)
 app.command("import")(cli_import.import_)
 app.command("export")(cli_export.export)
 app.command("split")(cli_split.split)
+app.command("train-reranker")(cli_train.train_reranker)
 app.add_typer(cli_analysis.app, name="analysis")
 app.add_typer(cli_config.app, name="config")
 app.command("doctor")(cli_doctor.doctor)

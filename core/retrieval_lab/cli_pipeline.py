@@ -34,7 +34,7 @@ EmbedderOption = Annotated[
 RerankerOption = Annotated[
     str | None,
     typer.Option(
-        "--reranker", metavar="NAME", help="none, lexical, cross-encoder:MODEL, or the folder of a model's files."
+        "--reranker", metavar="NAME", help="none, lexical, cross-encoder:MODEL, learned:FILE, or the folder of a model."
     ),
 ]
 SetOption = Annotated[

@@ -30,7 +30,7 @@ from retrieval_lab.lexemes import Lexemes
 from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevant, summarise, why_undefined
 from retrieval_lab.paths import bundled_corpus, index_folder
 from retrieval_lab.pipeline import Pipeline
-from retrieval_lab.rerankers import Reranker
+from retrieval_lab.rerankers import CorpusReranker, Reranker
 from retrieval_lab.retrievers.base import Surroundings
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
@@ -71,7 +71,7 @@ class Lab:
         self._golden_set = GoldenSet.open(corpus / GOLDEN_FILE)
         self.golden, self.golden_faults = self._golden_set.queries, self._golden_set.faults
         self._database = database
-        self._rerankers: dict[RerankerSettings, Reranker | None] = {}
+        self._rerankers: dict[RerankerSettings, Reranker | CorpusReranker | None] = {}
         self._lexemes = Lexemes()
         self._plans: dict[Hashable, tuple[str, ...]] = {}
         origin = Origin(self.embedder.name, config.indexing.chunking)
@@ -413,7 +413,7 @@ class Lab:
         on = Surroundings(conn, QueryVectors(self.embedder), self._table, self._plans, self._keeper)
         return assembled(config, on, self._reranker(config.reranker))
 
-    def _reranker(self, settings: RerankerSettings) -> Reranker | None:
+    def _reranker(self, settings: RerankerSettings) -> Reranker | CorpusReranker | None:
         """One for each settings, so that a model is loaded once."""
         if settings not in self._rerankers:
             self._rerankers[settings] = settings.build()

@@ -40,6 +40,7 @@ __all__ = [
     "QueryResult",
     "evaluate",
     "evaluate_queries",
+    "labelled_grades",
     "labels",
     "load_golden",
     "mrr",
@@ -48,6 +49,7 @@ __all__ = [
     "recall_at_k",
     "relevant",
     "report",
+    "scored_ids",
     "summarise",
     "why_undefined",
 ]
@@ -228,7 +230,7 @@ def judge(
     The measures of graded documents are 0 where none of them has a chunk, as where none was found.
     """
     by_document = query.level == "document"
-    wanted = query.grades if by_document else dict.fromkeys(relevant_ids, 1)
+    wanted = labelled_grades(query, relevant_ids)
     positive = {key for key, grade in wanted.items() if grade > 0}
     rows = _best_of_documents(made.final) if by_document else made.final
     lists = {name: scored_ids([hit.chunk_id for hit in hits], by_document) for name, hits in made.lists.items()}
@@ -249,6 +251,11 @@ def judge(
         ranks={name: first_rank(ids, positive) for name, ids in stages.items()},
         seconds=seconds,
     )
+
+
+def labelled_grades(query: GoldenQuery, relevant_ids: Collection[str]) -> Mapping[str, int]:
+    """What a list is scored against: the grade of each relevant chunk, or of each judged document."""
+    return query.grades if query.level == "document" else dict.fromkeys(relevant_ids, 1)
 
 
 def scored_ids(chunk_ids: Sequence[str], by_document: bool) -> Sequence[str]:

@@ -6,8 +6,10 @@ A kind's class holds the settings that have an effect in it and no others, check
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
@@ -24,11 +26,14 @@ from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL, Embedder, FastEmbedder,
 from retrieval_lab.errors import SettingError
 from retrieval_lab.expansion import FEEDBACK, ORIGINAL_WEIGHT, TERMS
 from retrieval_lab.fusion import RRF_K, best_rank, minmax, rrf, rrf_part, scaled
+from retrieval_lab.learned import StoredReranker
+from retrieval_lab.learned_model import model_label
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.rerankers import (
     BM25_B,
     BM25_K1,
     DEFAULT_RERANKING_MODEL,
+    CorpusReranker,
     CrossEncoderReranker,
     LexicalReranker,
     Reranker,
@@ -302,11 +307,40 @@ class ModelReranker:
         return self.model or ModelFolder.at(self.model_path or "").label
 
 
+@dataclass(frozen=True, slots=True)
+class TrainedReranker:
+    """A logistic regression that `retrieval-lab train-reranker` keeps in the file `path` (extra `evals`).
+
+    `path` is an absolute path, or one that begins with ~; it has no default. Raises SettingError.
+    """
+
+    kind: ClassVar[str] = "learned"
+
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            raise SettingError("path", "null", "the file that `retrieval-lab train-reranker` made")
+        _absolute("path", self.path)
+
+    def build(self) -> CorpusReranker:
+        return StoredReranker(self.file)
+
+    def label(self) -> str:
+        """The name of the file with a hash of its content. Raises InputError when it cannot be read."""
+        return model_label(self.file)
+
+    @property
+    def file(self) -> Path:
+        """Where the file lies."""
+        return Path(os.path.expanduser(self.path or ""))  # noqa: PTH111 - the other raises for unknown users
+
+
 ChunkerSettings = MarkdownChunker | WordChunker | SentenceChunker | DocumentChunker
 EmbedderSettings = HashEmbedding | ModelEmbedding
 ExpansionSettings = NoExpansion | Rm3Expansion
 FusionSettings = RrfFusion | MinMaxFusion
-RerankerSettings = NoReranker | Bm25Reranker | ModelReranker
+RerankerSettings = NoReranker | Bm25Reranker | ModelReranker | TrainedReranker
 
 CHUNKERS: dict[str, type[ChunkerSettings]] = {
     kind.kind: kind for kind in (MarkdownChunker, WordChunker, SentenceChunker, DocumentChunker)
@@ -314,7 +348,9 @@ CHUNKERS: dict[str, type[ChunkerSettings]] = {
 EMBEDDERS: dict[str, type[EmbedderSettings]] = {kind.kind: kind for kind in (HashEmbedding, ModelEmbedding)}
 EXPANSIONS: dict[str, type[ExpansionSettings]] = {kind.kind: kind for kind in (NoExpansion, Rm3Expansion)}
 FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion, MinMaxFusion)}
-RERANKERS: dict[str, type[RerankerSettings]] = {kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker)}
+RERANKERS: dict[str, type[RerankerSettings]] = {
+    kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker, TrainedReranker)
+}
 
 
 def _at_least(key: str, value: int, least: int) -> None:
@@ -338,6 +374,15 @@ def _model_or_folder(settings: ModelEmbedding | ModelReranker, usual: str) -> No
     if settings.model is not None and not settings.model.strip():
         raise SettingError("model", "blank", "a name")
     path = settings.model_path
-    # A relative path would mean another folder for each folder that the lab is started in.
-    if path is not None and not path.startswith(("/", "~")):
-        raise SettingError("model_path", path or "blank", "an absolute path, or one that begins with ~")
+    if path is not None:
+        _absolute("model_path", path)
+
+
+def _absolute(key: str, path: str) -> None:
+    # A relative path would mean another file for each folder that the lab is started in.
+    if not path.startswith(("/", "~")):
+        raise SettingError(key, path or "blank", "an absolute path, or one that begins with ~")
+
+
+USUAL_RERANKERS: tuple[RerankerSettings, ...] = (NoReranker(), Bm25Reranker(), ModelReranker())
+"""Those of the rerankers that need no setting, with their defaults."""

@@ -30,6 +30,7 @@ from retrieval_lab.settings import (
     Rm3Expansion,
     RrfFusion,
     SentenceChunker,
+    TrainedReranker,
     WordChunker,
 )
 from retrieval_lab.types import Filter
@@ -167,6 +168,7 @@ def configs(draw: st.DrawFn) -> PipelineConfig:
             st.just(NoReranker()),
             st.builds(Bm25Reranker, k1=st.floats(0, 1000), b=SHARES),
             st.builds(ModelReranker, MODELS),
+            st.just(TrainedReranker("~/reranker.json")),
         )
     )
     pool = draw(COUNTS)
@@ -366,6 +368,8 @@ def test_each_part_checks_itself_and_names_the_setting() -> None:
         (lambda: Bm25Reranker(k1=-1), "k1"),
         (lambda: Bm25Reranker(b=2), "b"),
         (lambda: ModelReranker("\t"), "model"),
+        (lambda: TrainedReranker(), "path"),
+        (lambda: TrainedReranker("reranker.json"), "path"),
         (lambda: VectorSearch(n=0), "n"),
         (lambda: VectorSearch(name="a b"), "name"),
         (lambda: VectorSearch(n=1001, scan="hnsw"), "scan"),

@@ -12,7 +12,7 @@ from retrieval_lab.retrievers.vector import VectorSearch
 _TITLES = {"vector": "Vector", "text": "Full text"}
 _SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
 _FUSIONS = {"rrf": "RRF", "minmax": "min-max sum"}
-_RERANKER_SCORES = {"lexical": "BM25", "cross-encoder": "logit"}
+_RERANKER_SCORES = {"lexical": "BM25", "cross-encoder": "logit", "learned": "probability"}
 
 
 @dataclass(frozen=True, slots=True)

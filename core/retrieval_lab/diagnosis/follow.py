@@ -27,6 +27,7 @@ from retrieval_lab.diagnosis.nearby import nearby
 from retrieval_lab.errors import InputError
 from retrieval_lab.highlight import anchor_spans
 from retrieval_lab.hybrid import MAX_EF_SEARCH
+from retrieval_lab.learned import LearnedReranker
 from retrieval_lab.mmr import Pick
 from retrieval_lab.pipeline import Leg, Pipeline
 from retrieval_lab.rerankers import TermwiseReranker
@@ -261,12 +262,16 @@ def _reranked(trace: Trace, pipeline: Pipeline, chunk_id: str) -> Reranked | Non
     row = next((row for row in trace.reranked if row.chunk_id == chunk_id), None)
     if row is None or pipeline.reranker is None:
         return None
-    pool = [trace.chunks[one.chunk_id] for one in trace.pool]
+    kind = trace.config.reranker.kind
+    if isinstance(pipeline.reranker, LearnedReranker):
+        parts = pipeline.reranker.parts(trace.query, trace.chunks[chunk_id])
+        return Reranked(row.rank, row.score, kind, None, parts)
     terms = None
     if isinstance(pipeline.reranker, TermwiseReranker):
+        pool = [trace.chunks[one.chunk_id] for one in trace.pool]
         place = next(place for place, chunk in enumerate(pool) if chunk.chunk_id == chunk_id)
         terms = tuple(pipeline.reranker.terms(trace.query, pool, place))
-    return Reranked(row.rank, row.score, trace.config.reranker.kind, terms)
+    return Reranked(row.rank, row.score, kind, terms)
 
 
 def _rank(rows: Sequence[Any], chunk_id: str) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from retrieval_lab.diagnosis.displacement import Displacement
 from retrieval_lab.diagnosis.nearby import Nearby
 from retrieval_lab.errors import InputError
+from retrieval_lab.learned import FeatureScore, FeatureScores
 from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore
 from retrieval_lab.retrievers.text import TextSearch
@@ -96,13 +97,15 @@ class Fused:
 class Reranked:
     """Its place in the whole reranked pool; `kind` is the reranker's.
 
-    `terms` are the parts of a BM25 score, which they sum to; None for a reranker whose score has no such parts.
+    `terms` are the parts of a BM25 score, which they sum to, `learned` those of a learned score; None for a reranker
+    whose score has no such parts.
     """
 
     rank: int
     score: float
     kind: str
     terms: tuple[TermScore, ...] | None
+    learned: FeatureScores | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +212,9 @@ def _main(lists: Mapping[str, OnList], name: str, kind: type[L]) -> L | None:
 
 
 def _listed(data: dict[str, Any]) -> dict[str, Any]:
-    """The tuples as lists, as JSON has them."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+    """The tuples as lists, as JSON has them, those of inner objects too."""
+    plain = {key: _listed(value) if isinstance(value, dict) else value for key, value in data.items()}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
 
 
 def _pick(pick: Pick) -> dict[str, Any]:
@@ -295,7 +299,18 @@ def _read_fused(data: Stored) -> Fused:
 
 def _read_reranked(data: Stored) -> Reranked:
     terms = data.each("terms", _read_term) if data.has("terms") else None
-    return Reranked(data.rank("rank"), data.number("score"), data.text("kind"), terms)
+    learned = _read_learned(data.inner("learned")) if data.has("learned") else None
+    return Reranked(data.rank("rank"), data.number("score"), data.text("kind"), terms, learned)
+
+
+def _read_learned(data: Stored) -> FeatureScores:
+    return FeatureScores(data.number("intercept"), data.each("features", _read_feature))
+
+
+def _read_feature(value: Any, place: str) -> FeatureScore:
+    data = Stored(value, place)
+    numbers = {key: data.number(key) for key in ("value", "standardised", "coefficient", "contribution")}
+    return FeatureScore(feature=data.text("feature"), **numbers)
 
 
 def _read_term(value: Any, place: str) -> TermScore:

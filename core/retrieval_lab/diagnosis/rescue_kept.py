@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from retrieval_lab.assembly import Bench, built, composed, require_some
+from retrieval_lab.assembly import Bench, bound, built, composed, require_some
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.embed import Vectors
 from retrieval_lab.pipeline import Pipeline
@@ -59,7 +59,7 @@ class Candidates:
             built = (
                 LexicalReranker(settings.k1, settings.b, count=self._counted)
                 if isinstance(settings, Bm25Reranker)
-                else self._bench.reranker(settings)
+                else bound(self._bench.reranker(settings), self._on)
             )
             self._rerankers[settings] = built and KeptRankings(built)
         return self._rerankers[settings]

@@ -30,7 +30,7 @@ from retrieval_lab.evals.records import (
     read_record,
 )
 from retrieval_lab.retrievers.vector import VectorSearch
-from retrieval_lab.settings import ModelEmbedding, ModelReranker, RerankerSettings
+from retrieval_lab.settings import ModelEmbedding, ModelReranker, RerankerSettings, TrainedReranker
 from retrieval_lab.stored import Stored, read_json, shown, write_json
 from retrieval_lab.types import Document, GoldenQuery, Hit
 
@@ -272,10 +272,13 @@ def versions(lab: Lab, config: PipelineConfig | None = None) -> dict[str, str]:
 
 
 def _of_models(config: PipelineConfig) -> dict[str, str]:
-    if not isinstance(config.embedder, ModelEmbedding) and not isinstance(config.reranker, ModelReranker):
-        return {}
+    packages: tuple[str, ...] = ()
+    if isinstance(config.embedder, ModelEmbedding) or isinstance(config.reranker, ModelReranker):
+        packages += ("fastembed", "onnxruntime")
+    if isinstance(config.reranker, TrainedReranker):
+        packages += ("scikit-learn",)
     found = {}
-    for package in ("fastembed", "onnxruntime"):
+    for package in packages:
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
@@ -291,7 +294,9 @@ def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
 
 
 def _name(reranker: RerankerSettings) -> str:
-    return f"{reranker.kind} {reranker.label()}" if isinstance(reranker, ModelReranker) else reranker.kind
+    if isinstance(reranker, ModelReranker | TrainedReranker):
+        return f"{reranker.kind} {reranker.label()}"
+    return reranker.kind
 
 
 # --- reading one ---------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
+from retrieval_lab.corpus_index import CorpusIndex
 from retrieval_lab.errors import SettingError
 from retrieval_lab.places import NO_TERMS, NO_WORD_IN_COMMON
 from retrieval_lab.ragindex import BM25, terms
@@ -69,7 +70,12 @@ class Bm25Retriever(TermRetriever[Terms]):
         return Scored(scores > 0, lambda: scores, NO_WORD_IN_COMMON if asked else NO_TERMS, note)
 
     def _bm25(self) -> BM25:
-        return self._corpus.once(("bm25", self._k1, self._b), lambda: self._corpus.index.bm25.tuned(self._k1, self._b))
+        return tuned_bm25(self._corpus, self._k1, self._b)
+
+
+def tuned_bm25(corpus: CorpusIndex, k1: float, b: float) -> BM25:
+    """The BM25 of the corpus with these parameters, made once. Raises InputError when they are out of range."""
+    return corpus.once(("bm25", k1, b), lambda: corpus.index.bm25.tuned(k1, b))
 
 
 STEMMED_K1 = 1.5
