@@ -37,7 +37,7 @@ class TfIdf:
 
     vectorizer: Any
     matrix: Any
-    """scipy.sparse, shape (n, terms)."""
+    """scipy.sparse, shape (n, terms), by columns: a query needs those of its own terms only."""
 
     @classmethod
     def fitted(cls, texts: list[str], *, sublinear: bool, bigrams: bool) -> TfIdf:
@@ -51,13 +51,23 @@ class TfIdf:
             ngram_range=(1, 2) if bigrams else (1, 1),
         )
         if any(map(terms, texts)):
-            return cls(vectorizer, vectorizer.fit_transform(texts))
+            return cls(vectorizer, vectorizer.fit_transform(texts).tocsc())
         # scikit-learn refuses an empty vocabulary, so a text with a term is read too and left out again.
-        return cls(vectorizer, vectorizer.fit_transform([*texts, "a"])[:-1])
+        return cls(vectorizer, vectorizer.fit_transform([*texts, "a"])[:-1].tocsc())
 
     def query(self, query: str) -> Any:
         """The row of a query, shape (1, terms); all zero when the corpus has none of its terms."""
         return self.vectorizer.transform([query if self.matrix.nnz else ""])
+
+    def cosines(self, row: Any) -> NDArray[np.float64]:
+        """The cosine of each chunk with such a row, shape (n,)."""
+        cosines = np.zeros(self.matrix.shape[0])
+        starts = self.matrix.indptr
+        # Ascending, so that the sums are those of the product of the matrices.
+        for column, weight in sorted(zip(row.indices.tolist(), row.data.tolist(), strict=True)):
+            held = slice(starts[column], starts[column + 1])
+            cosines[self.matrix.indices[held]] += weight * self.matrix.data[held]
+        return cosines
 
     def weighted(self, weights: Terms) -> Any:
         """The row of words with weights in the place of their tf, which `sublinear` does not dampen.
@@ -89,24 +99,24 @@ class Lsa:
     """Latent semantic analysis: the truncated singular value decomposition of TF-IDF.
 
     Deerwester et al., "Indexing by Latent Semantic Analysis" (1990). `vectors` has a row of unit length for each chunk,
-    or a zero row for one without any direction, shape (n, dims); `components` are the dimensions, shape (dims, terms).
-    `same` is the first row that has the terms of each row, shape (n,).
+    or a zero row for one without any direction, shape (n, dims); `terms` has the place of each term, shape (terms,
+    dims). `same` is the first row that has the terms of each row, shape (n,).
     """
 
-    components: NDArray[np.float64]
+    terms: NDArray[np.float64]
     vectors: NDArray[np.float64]
     same: NDArray[np.int64]
 
     @classmethod
     def fitted(cls, tf_idf: TfIdf, dims: int) -> Lsa:
         """Fitted on the corpus; fewer dimensions than asked for where the corpus has no more."""
-        matrix = tf_idf.matrix
+        matrix = tf_idf.matrix.tocsr()
         components, coordinates = _decomposed(matrix, min(dims, *matrix.shape)) if matrix.nnz else _nowhere(matrix)
-        return cls(components, _unit(coordinates), _first_alike(matrix))
+        return cls(np.ascontiguousarray(components.T), _unit(coordinates), _first_alike(matrix))
 
     def direction(self, row: Any) -> NDArray[np.float64]:
         """A row of TF-IDF as a vector of unit length, shape (dims,); zero for one without any direction."""
-        direction: NDArray[np.float64] = _unit(row @ self.components.T)[0]
+        direction: NDArray[np.float64] = _unit((row.data @ self.terms[row.indices])[None, :])[0]
         return direction
 
     def cosines(self, direction: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -197,7 +207,7 @@ class TfIdfRetriever(TermRetriever[Any]):
         return self._fitted().weighted(terms)
 
     def _scored(self, asked: Any) -> Scored:
-        scores: NDArray[np.float64] = (self._fitted().matrix @ asked.T).toarray()[:, 0]
+        scores = self._fitted().cosines(asked)
         known = asked.nnz > 0
         return Scored(scores > 0, lambda: scores, NO_WORD_IN_COMMON if known else _UNKNOWN, None if known else _UNKNOWN)
 
