@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from retrieval_lab.corpus_index import CorpusIndex, IndexKeeper
@@ -49,13 +49,15 @@ class Ready(IndexKeeper):
         return self._ready
 
 
-def retrievers(case: Case) -> Iterator[tuple[str, Callable[[Filter], None]]]:
+def retrievers(
+    case: Case, kinds: Sequence[RetrieverSettings] = KINDS
+) -> Iterator[tuple[str, Callable[[Filter], None]]]:
     """Each kind by name, with what asks it all queries; the vectors of the queries are computed before."""
     nowhere: Any = None
     on = Surroundings(nowhere, QueryVectors(HashEmbedder(DIMS), kept=QUERIES), keeper=Ready(case))
     questions = case.questions[:QUERIES]
     on.vectors._known.update(zip(questions, case.points[:QUERIES], strict=True))
-    for settings in KINDS:
+    for settings in kinds:
         retriever = settings.build(on)
 
         def ask(filter: Filter, retriever: Any = retriever) -> None:
@@ -66,7 +68,8 @@ def retrievers(case: Case) -> Iterator[tuple[str, Callable[[Filter], None]]]:
 
 
 def ratios(n: int = SIZES[0]) -> Iterator[Ratio]:
-    for kind, ask in retrievers(Case(n)):
+    """Of the kinds that are fitted in seconds; the others search as they do."""
+    for kind, ask in retrievers(Case(n), [one for one in KINDS if one.kind not in ("bm25-stemmed", "lsa")]):
         yield compare(
             f"{kind} in memory filtered to a third of {n:,} / unfiltered",
             lambda ask=ask: ask(THIRD),  # type: ignore[misc]
