@@ -57,9 +57,14 @@ def _bundled(name: str, file: str, what: str, otherwise: str) -> Path:
     raise EnvironmentMissing(f"{what} neither in {places}: install retrieval-lab again, {otherwise}")
 
 
+def indexes_folder() -> Path:
+    """Return the folder around all that `index_folder` returns; it need not exist yet."""
+    return data_dir() / "indexes"
+
+
 def index_folder(schema: str) -> Path:
     """Return the folder for the index in memory of what this schema holds; it need not exist yet."""
-    return data_dir() / "indexes" / schema
+    return indexes_folder() / schema
 
 
 def corpus_home(corpus: Path) -> Path:

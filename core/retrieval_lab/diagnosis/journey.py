@@ -24,11 +24,11 @@ LostAt = Literal["chunking", "pool", "index", "fusion", "reranker", "mmr"]
 """The stage that lost a passage.
 
 `chunking`: no chunk holds the anchor, because a cut parts it or it is not there. `pool`: it is on no list. `index`: it
-is on no list, but the exact scan has it within n where the HNSW index's list, which was asked for, lacks it. `fusion`:
-it is on a list and cut by the fused top n, or only on lists of weight 0; without a reranker also by the first top_k of
-the fused order, which is then the last. `reranker`: it is in the pool, and the reranked order has it beyond top_k,
-whether fusion had it within or left it to the reranker to lift it. `mmr`: within top_k of the reranked order, and not
-picked.
+is on no list, but the exact scan has it within n where the HNSW index's list, or the inverted file's, lacks it.
+`fusion`: it is on a list and cut by the fused top n, or only on lists of weight 0; without a reranker also by the first
+top_k of the fused order, which is then the last. `reranker`: it is in the pool, and the reranked order has it beyond
+top_k, whether fusion had it within or left it to the reranker to lift it. `mmr`: within top_k of the reranked order,
+and not picked.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from retrieval_lab.diagnosis.displacement import ANSWERS_FROM, Above, Displacement
 from retrieval_lab.diagnosis.journey import Fused, Journey, OnList, OnTextList, OnVectorList, Reranked
@@ -98,13 +99,25 @@ def _stages(journey: Journey) -> Iterator[str]:
     yield _stage("final", journey.final_rank, "in the prompt" if journey.in_prompt else outside)
 
 
+_SCORES: Final = {
+    "vector": "cosine",
+    "text": "ts_rank_cd",
+    "bm25": "BM25",
+    "bm25-stemmed": "BM25",
+    "tfidf": "cosine",
+    "lsa": "cosine",
+    "flat": "cosine",
+    "ivf": "cosine",
+}
+
+
 def _list(one: OnList) -> Iterator[str]:
     if one.score is not None:
-        yield f"{ {'vector': 'cosine', 'text': 'ts_rank_cd'}.get(one.kind, 'score') } {one.score:.4f}"
+        yield f"{_SCORES.get(one.kind, 'score')} {one.score:.4f}"
     if one.reason:
         yield one.reason
     elif one.listed is None:
-        yield f"beyond the list of {one.n}"
+        yield f"{'not on' if one.rank is not None and one.rank <= one.n else 'beyond'} the list of {one.n}"
     else:
         yield f"number {one.listed} of the list of {one.n}"
     if one.weight != 1:

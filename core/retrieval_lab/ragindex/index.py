@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -57,6 +58,7 @@ class Index:
         except InputError as error:
             raise FormatError(f"{VECTORS}: {error}") from error
         self._masks: dict[Filter, Mask | None] = {}
+        self._masking = threading.Lock()
 
     @classmethod
     def open(cls, path: Path | str) -> Index:
@@ -146,12 +148,13 @@ class Index:
         return flat_search(self.vecs, query, k, keep, most=self._most)
 
     def mask(self, filter: Filter) -> Mask | None:
-        """Which rows pass the filter, shape (n,), or None when all do."""
-        if filter not in self._masks:
-            while len(self._masks) >= _KEPT_MASKS:
-                del self._masks[next(iter(self._masks))]
-            self._masks[filter] = self._mask(filter)
-        return self._masks[filter]
+        """Which rows pass the filter, shape (n,), or None when all do; any thread."""
+        with self._masking:
+            if filter not in self._masks:
+                while len(self._masks) >= _KEPT_MASKS:
+                    del self._masks[next(iter(self._masks))]
+                self._masks[filter] = self._mask(filter)
+            return self._masks[filter]
 
     def _mask(self, filter: Filter) -> Mask | None:
         if not filter:

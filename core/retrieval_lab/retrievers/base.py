@@ -104,7 +104,7 @@ class Surroundings:
     keeper: IndexKeeper = field(default_factory=IndexKeeper)
 
     def corpus_index(self) -> CorpusIndex:
-        """The index of the table in memory, as it is now. Raises InputError when the table is missing."""
+        """The index of the table in memory, as it is now. Raises EnvironmentMissing when the table is missing."""
         return self.keeper.current(self.conn, self.table)
 
 

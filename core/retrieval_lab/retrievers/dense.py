@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from retrieval_lab.errors import SettingError
 from retrieval_lab.places import NOTHING_TO_EMBED, ZERO_VECTOR
 from retrieval_lab.ragindex import IVF, PCG32, flat_search, fnv1a64
-from retrieval_lab.ragindex.exact import dots
+from retrieval_lab.ragindex.exact import as_vectors, dots, longest
 from retrieval_lab.ragindex.flat import Found
 from retrieval_lab.ragindex.index import ITERS, NLIST
 from retrieval_lab.ragindex.ranking import Mask
@@ -56,15 +56,18 @@ class FlatRetriever(RowRetriever[Unit | None]):
         return unit
 
     def _scored(self, asked: Unit | None) -> Scored:
-        vecs = self._corpus.index.vecs
+        vecs = as_vectors(self._corpus.index.vecs)
         if asked is None:
             nothing = np.zeros(len(vecs), dtype=np.bool_)
             return Scored(nothing, lambda: np.zeros(len(vecs)), NOTHING_TO_EMBED, "nothing to embed in this query")
-        reachable: Mask = self._corpus.once("reachable", lambda: np.any(np.asarray(vecs) != 0, axis=1))
+        reachable: Mask = self._corpus.once("reachable", lambda: np.any(vecs != 0, axis=1))
         return Scored(reachable, lambda: dots(vecs, np.arange(len(vecs)), asked), ZERO_VECTOR)
 
     def _listed(self, asked: Unit | None, scored: Scored, n: int, keep: Mask) -> Found:  # noqa: ARG002
-        return [] if asked is None else flat_search(self._corpus.index.vecs, asked, n, keep)
+        return [] if asked is None else flat_search(self._corpus.index.vecs, asked, n, keep, most=self._longest())
+
+    def _longest(self) -> float:
+        return self._corpus.once("longest", lambda: longest(as_vectors(self._corpus.index.vecs)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +104,24 @@ class IvfRetriever(FlatRetriever):
         self._nprobe = nprobe
 
     def _method(self) -> str:
-        lists = len(self._ivf().lists)
-        return f"{min(self._nprobe, lists)} of {lists} lists of an inverted file"
+        return f"{min(self._nprobe, self._lists)} of {self._lists} lists of an inverted file"
+
+    @property
+    def _lists(self) -> int:
+        """How many lists there are: fewer than asked for where the index has fewer rows."""
+        return min(self._nlist, self._corpus.index.meta.n_chunks)
 
     def _ivf(self) -> IVF:
-        """Seeded by the index's id, so that an index has one; fewer lists where it has fewer rows."""
-        index = self._corpus.index
-        lists = min(self._nlist, index.meta.n_chunks)
+        """Seeded by the index's id, so that an index has one. Raises InputError without rows."""
+        index, lists = self._corpus.index, self._lists
         seed = PCG32(fnv1a64(index.meta.index_id))
         return self._corpus.once(("ivf", lists), lambda: IVF.build(index.vecs, lists, ITERS, seed))
 
     def _listed(self, asked: Unit | None, scored: Scored, n: int, keep: Mask) -> Found:  # noqa: ARG002
         return [] if asked is None or not len(keep) else self._ivf().search(asked, n, self._nprobe, keep)
+
+    def _missing(self, returned: int, n: int, matching: int) -> str | None:
+        if returned >= min(n, matching):
+            return None
+        rows = f"the lists that were read hold {returned} of {min(n, matching)} rows"
+        return f"{rows}; nprobe: {self._nlist} returns them all"
