@@ -63,7 +63,7 @@ def features(corpus: CorpusIndex, query: str, chunk_ids: Sequence[str], settings
     columns = (
         tuned_bm25(corpus, settings.k1, settings.b).scores(query)[rows],
         (fitted.matrix[rows] @ asked.T).toarray()[:, 0],
-        latent.cosines(asked)[rows],
+        latent.cosines(latent.direction(asked))[rows],
         _title_overlaps(corpus, query, rows),
         np.array([corpus.index.chunks[row].uri.partition("/")[0] == _STORIES for row in rows.tolist()]),
     )

@@ -66,11 +66,12 @@ def test_every_default_is_the_one_in_the_page(documented: dict[str, str]) -> Non
 def test_each_kind_has_one_row_for_each_of_its_settings_with_its_own_default() -> None:
     for part, (kinds, _) in PARTS.items():
         for kind in kinds.values():
+            made = kind(**GIVEN.get(f"{part}.{kind.kind}", {}))
             for name in kind.__slots__:
-                key, value = f"{part}.{name}", getattr(kind(), name)
+                key, value = f"{part}.{name}", getattr(made, name)
                 stated = [default for found, default, of in rows() if found == key and of in ("", kind.kind)]
                 assert len(stated) == 1, (kind.kind, key)
-                if value is not None:
+                if value is not None and name not in GIVEN.get(f"{part}.{kind.kind}", {}):
                     assert yaml.safe_load(stated[0].strip("`")) == value, (kind.kind, key)
 
 
