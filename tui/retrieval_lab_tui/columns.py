@@ -9,8 +9,26 @@ from retrieval_lab.many_lists import EACH
 from retrieval_lab.retrievers.base import RetrieverSettings
 from retrieval_lab.retrievers.vector import VectorSearch
 
-_TITLES = {"vector": "Vector", "text": "Full text"}
-_SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
+_TITLES = {
+    "vector": "Vector",
+    "text": "Full text",
+    "bm25": "BM25",
+    "bm25-stemmed": "BM25 of stems",
+    "tfidf": "TF-IDF",
+    "lsa": "LSA",
+    "flat": "Flat",
+    "ivf": "IVF",
+}
+_SCORES = {
+    "vector": "cosine",
+    "text": "ts_rank_cd",
+    "bm25": "BM25",
+    "bm25-stemmed": "BM25",
+    "tfidf": "cosine",
+    "lsa": "cosine",
+    "flat": "cosine",
+    "ivf": "cosine · IVF",
+}
 _FUSIONS = {"rrf": "RRF", "minmax": "min-max sum"}
 _RERANKER_SCORES = {"lexical": "BM25", "cross-encoder": "logit", "learned": "probability"}
 
@@ -38,7 +56,7 @@ def columns(config: PipelineConfig) -> tuple[Column, ...]:
 
 
 def _title(retriever: RetrieverSettings) -> str:
-    """The list's name; those of the usual two in words, unless another kind goes by their name."""
+    """The list's name; one that is that of its kind in words."""
     return _TITLES.get(retriever.name, retriever.name) if retriever.name == retriever.kind else retriever.name
 
 
