@@ -14,6 +14,7 @@ from retrieval_lab.corpus_index import IndexKeeper
 from retrieval_lab.embed import Embedder, QueryVectors
 from retrieval_lab.errors import InputError
 from retrieval_lab.filtering import describe, passes_any
+from retrieval_lab.passages import Passages, StoredPassages
 from retrieval_lab.pipeline import Leg, Pipeline, Stored
 from retrieval_lab.rerankers import Reranker
 from retrieval_lab.retrievers.base import Retriever, Surroundings
@@ -37,9 +38,23 @@ class Bench:
     reranker: Callable[[RerankerSettings], Reranker | None]
     keeper: IndexKeeper = field(default_factory=IndexKeeper)
 
+    @property
+    def passages(self) -> StoredPassages:
+        """Its passages."""
+        return StoredPassages(self.conn, self.table)
+
     def surroundings(self, kept: int = 1) -> Surroundings:
         """What its retrievers are built on; the vectors of the last `kept` queries are remembered."""
         return Surroundings(self.conn, QueryVectors(self.embedder, kept), self.table, keeper=self.keeper)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A corpus in the hands of who asks it questions: its passages, and the pipeline of a configuration over them."""
+
+    passages: Passages
+    config: PipelineConfig
+    pipeline: Callable[[], Pipeline]
 
 
 def assembled(config: PipelineConfig, on: Surroundings, reranker: Reranker | None) -> Pipeline:

@@ -110,6 +110,7 @@ LAYERS = [
         "guardian",
         "guarding",
         "index",
+        "passages",
         "server",
         "server_admin",
         "session",
