@@ -21,15 +21,19 @@ OVERLAP = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
+    """A heading line, or the lines up to the next blank line or heading outside a fence: text[start:end]."""
+
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class Section:
+    """A heading with what follows up to the next, or what is before the first; at least one block."""
+
     heading_path: str
-    blocks: tuple[_Block, ...]
+    blocks: tuple[Block, ...]
 
 
 def chunk(doc: Document, *, max_chars: int = MAX_CHARS, overlap: int = OVERLAP) -> list[Chunk]:
@@ -43,12 +47,22 @@ def chunk(doc: Document, *, max_chars: int = MAX_CHARS, overlap: int = OVERLAP) 
         raise InputError(f"max_chars is {max_chars}; expected 1 or more characters")
     if overlap < 0:
         raise InputError(f"overlap is {overlap}; expected 0 or more blocks")
-    chunks: list[Chunk] = []
-    for section in _sections(doc.text):
-        for start, end in _pack(section.blocks, max_chars, overlap):
-            chunk_id = f"{doc.doc_id}#{len(chunks):03d}"
-            chunks.append(Chunk(chunk_id, doc.doc_id, section.heading_path, start, end, doc.text[start:end]))
-    return chunks
+    return numbered(
+        doc,
+        (
+            (section.heading_path, start, end)
+            for section in sections(doc.text)
+            for start, end in _pack(section.blocks, max_chars, overlap)
+        ),
+    )
+
+
+def numbered(doc: Document, places: Iterable[tuple[str, int, int]]) -> list[Chunk]:
+    """The chunks of a document, each given by its heading path, start and end, with ids in the order given."""
+    return [
+        Chunk(f"{doc.doc_id}#{number:03d}", doc.doc_id, path, start, end, doc.text[start:end])
+        for number, (path, start, end) in enumerate(places)
+    ]
 
 
 def doc_id_of(chunk_id: str) -> str:
@@ -61,7 +75,7 @@ def crossed(chunks: Iterable[Chunk], start: int, end: int) -> list[Chunk]:
     return [chunk for chunk in chunks if chunk.start_char < end and chunk.end_char > start]
 
 
-def _pack(blocks: tuple[_Block, ...], max_chars: int, overlap: int) -> Iterator[tuple[int, int]]:
+def _pack(blocks: tuple[Block, ...], max_chars: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Character ranges of the chunks of one section."""
     first = done = 0  # the chunk starts at block `first`; blocks before `done` are in an earlier chunk
     while done < len(blocks):
@@ -75,20 +89,20 @@ def _pack(blocks: tuple[_Block, ...], max_chars: int, overlap: int) -> Iterator[
             first = carried
 
 
-def _sections(text: str) -> Iterator[_Section]:
+def sections(text: str) -> Iterator[Section]:
     """The sections that hold at least one block; text before the first heading has the path ""."""
     open_headings: list[Line] = []
-    blocks: list[_Block] = []
+    blocks: list[Block] = []
     for group in _line_groups(text):
         if group[0].kind is LineKind.HEADING:
             if blocks:
-                yield _Section(_path(open_headings), tuple(blocks))
+                yield Section(_path(open_headings), tuple(blocks))
             heading = group[0]
             open_headings = [outer for outer in open_headings if outer.level < heading.level] + [heading]
             blocks = []
-        blocks.append(_Block(group[0].start, group[-1].end))
+        blocks.append(Block(group[0].start, group[-1].end))
     if blocks:
-        yield _Section(_path(open_headings), tuple(blocks))
+        yield Section(_path(open_headings), tuple(blocks))
 
 
 def _path(open_headings: list[Line]) -> str:

@@ -136,6 +136,7 @@ def _labelled(path: Path, form: Format, options: Options) -> _Labelled:
 def _checked(labelled: _Labelled, folder: Path, config: PipelineConfig, allow_missing: bool) -> _Result:
     # numpy takes a moment to import, which the other commands need not wait for.
     from retrieval_lab.evals.labels import check_labels, counts, excluded
+    from retrieval_lab.settings import MarkdownChunker
 
     files, golden = labelled.files, labelled.golden
     unreadable = {fault.path.stem for fault in files.faults} - set(files.paths)
@@ -150,7 +151,7 @@ def _checked(labelled: _Labelled, folder: Path, config: PipelineConfig, allow_mi
         truncated=truncated,
         paths=files.paths,
         lines=labelled.lines,
-        max_chars=config.chunker.max_chars,
+        max_chars=config.chunker.max_chars if isinstance(config.chunker, MarkdownChunker) else None,
         allow_missing=allow_missing,
     )
     findings += uncounted

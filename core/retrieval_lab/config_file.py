@@ -67,7 +67,7 @@ def effective_config(
     """
     if path is None and corpus is not None and config_path(corpus).exists():
         path = config_path(corpus)
-    file = Given({}, DEFAULT) if path is None else _read_file(path)
+    file = Given({}, DEFAULT) if path is None else read_settings(path)
     if not isinstance(file.value, dict):
         raise InputError(f"{file.origin}: expected a mapping of settings, such as 'top_k: 10', found something else")
     merged = dict(file.value)
@@ -107,7 +107,11 @@ def save_config(config: PipelineConfig, path: Path) -> None:
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def _read_file(path: Path) -> Given:
+def read_settings(path: Path) -> Given:
+    """The content of a YAML file, each value with its line; an empty file is an empty mapping.
+
+    Raises InputError when it cannot be read or is no YAML.
+    """
     root = read_nodes(path)
     if isinstance(root, Fault):
         raise InputError(str(root))

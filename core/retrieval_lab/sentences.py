@@ -14,7 +14,7 @@ from retrieval_lab.inline import DEFINITION, code_spans, masked
 from retrieval_lab.markdown import Line, LineKind, lines
 from retrieval_lab.markers import POINTER
 from retrieval_lab.sentence_ends import sentence_ends
-from retrieval_lab.text import has_words
+from retrieval_lab.text import has_words, trimmed
 
 
 class Kind(Enum):
@@ -64,16 +64,9 @@ def _pinned_pieces(text: str) -> Iterator[tuple[int, int]]:
     for line in text.splitlines(keepends=True):
         cuts = [0, *(match.end() for match in _PINNED_END.finditer(line)), len(line)]
         for begin, stop in pairwise(cuts):
-            if span := _trimmed(text, offset + begin, offset + stop):
+            if span := trimmed(text, offset + begin, offset + stop):
                 yield span
         offset += len(line)
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
-    piece = text[start:end]
-    if not piece.strip():
-        return None
-    return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
 
 
 # --- Markdown and English ------------------------------------------------------------------------------------------
@@ -116,7 +109,7 @@ def _split(flat: str, block: Sentence) -> list[Sentence]:
     raw = flat[block.start : block.end]
     ends = sentence_ends(masked(raw, code_spans(raw)) if "`" in raw else raw)
     cuts = [0, *ends, len(raw)]
-    spans = [_trimmed(flat, block.start + a, block.start + b) for a, b in pairwise(cuts)]
+    spans = [trimmed(flat, block.start + a, block.start + b) for a, b in pairwise(cuts)]
     pieces = [replace(block, start=span[0], end=span[1]) for span in spans if span]
     if pieces and _COLON_END.search(POINTER.sub("", flat[pieces[-1].start : pieces[-1].end]).rstrip()):
         pieces[-1] = replace(pieces[-1], kind=Kind.LEAD_IN)
@@ -177,5 +170,5 @@ def _add(flat: str, blocks: list[Sentence], line: Line, *, row: bool, continued:
 
 
 def _trimmed_block(flat: str, start: int, end: int, kind: Kind, quoted: bool = False) -> Sequence[Sentence]:
-    span = _trimmed(flat, start, end)
+    span = trimmed(flat, start, end)
     return [Sentence(*span, kind, quoted)] if span else []

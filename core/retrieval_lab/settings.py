@@ -11,6 +11,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
+from retrieval_lab.chunkers import (
+    SENTENCES_OVERLAP,
+    SENTENCES_SIZE,
+    WORDS_OVERLAP,
+    WORDS_SIZE,
+    sentence_windows,
+    whole_document,
+    word_windows,
+)
 from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL, Embedder, FastEmbedder, HashEmbedder
 from retrieval_lab.errors import SettingError
 from retrieval_lab.hybrid import RRF_K, rrf, rrf_part
@@ -43,6 +52,51 @@ class MarkdownChunker:
     def chunks(self, document: Document) -> list[Chunk]:
         """The chunks of one document."""
         return chunk(document, max_chars=self.max_chars, overlap=self.overlap)
+
+
+@dataclass(frozen=True, slots=True)
+class WordChunker:
+    """Windows of `size` words, each with the last `overlap` words of the one before; see `chunkers.word_windows`."""
+
+    kind: ClassVar[str] = "words"
+
+    size: int = WORDS_SIZE
+    overlap: int = WORDS_OVERLAP
+
+    def __post_init__(self) -> None:
+        _window(self.size, self.overlap)
+
+    def chunks(self, document: Document) -> list[Chunk]:
+        """The chunks of one document."""
+        return word_windows(document, size=self.size, overlap=self.overlap)
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceChunker:
+    """Windows of `size` sentences, each with the last `overlap` of the one before; see `chunkers.sentence_windows`."""
+
+    kind: ClassVar[str] = "sentences"
+
+    size: int = SENTENCES_SIZE
+    overlap: int = SENTENCES_OVERLAP
+
+    def __post_init__(self) -> None:
+        _window(self.size, self.overlap)
+
+    def chunks(self, document: Document) -> list[Chunk]:
+        """The chunks of one document."""
+        return sentence_windows(document, size=self.size, overlap=self.overlap)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChunker:
+    """Every document is one chunk."""
+
+    kind: ClassVar[str] = "documents"
+
+    def chunks(self, document: Document) -> list[Chunk]:
+        """The one chunk of a document, none where there is no text."""
+        return whole_document(document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +229,14 @@ class ModelReranker:
         return self.model or ModelFolder.at(self.model_path or "").label
 
 
-ChunkerSettings = MarkdownChunker
+ChunkerSettings = MarkdownChunker | WordChunker | SentenceChunker | DocumentChunker
 EmbedderSettings = HashEmbedding | ModelEmbedding
 FusionSettings = RrfFusion
 RerankerSettings = NoReranker | Bm25Reranker | ModelReranker
 
-CHUNKERS: dict[str, type[ChunkerSettings]] = {kind.kind: kind for kind in (MarkdownChunker,)}
+CHUNKERS: dict[str, type[ChunkerSettings]] = {
+    kind.kind: kind for kind in (MarkdownChunker, WordChunker, SentenceChunker, DocumentChunker)
+}
 EMBEDDERS: dict[str, type[EmbedderSettings]] = {kind.kind: kind for kind in (HashEmbedding, ModelEmbedding)}
 FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion,)}
 RERANKERS: dict[str, type[RerankerSettings]] = {kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker)}
@@ -191,6 +247,13 @@ def _at_least(key: str, value: int, least: int) -> None:
         raise SettingError(key, value, "a whole number")  # 1200.0 equals 1200, but would name another index
     if value < least:
         raise SettingError(key, value, f"{least} or more")
+
+
+def _window(size: int, overlap: int) -> None:
+    _at_least("size", size, 1)
+    _at_least("overlap", overlap, 0)
+    if overlap >= size:
+        raise SettingError("overlap", overlap, f"less than {size}, the size of the window", also="size")
 
 
 def _model_or_folder(settings: ModelEmbedding | ModelReranker, usual: str) -> None:

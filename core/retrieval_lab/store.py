@@ -200,7 +200,7 @@ def upsert(
             culprit = max(part, key=lambda chunk: len(set(words(chunk.text))))
             raise InputError(
                 f"chunk {culprit.chunk_id} has {len(culprit.text):,} characters, too many for full text "
-                f"({error.diag.message_primary}); part it by blank lines"
+                f"({error.diag.message_primary}); cut shorter chunks, or part it by blank lines"
             ) from error
 
 

@@ -21,6 +21,14 @@ def has_words(text: str) -> bool:
     return WORD.search(text) is not None
 
 
+def trimmed(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Start and end of text[start:end] without the white space at its ends; None when there is nothing else."""
+    piece = text[start:end]
+    if not piece.strip():
+        return None
+    return start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip())
+
+
 def folded(text: str) -> str:
     """The text in lower case, each run of white space made one space: the form in which anchors are compared."""
     return _WHITE_SPACE.sub(" ", text.lower())

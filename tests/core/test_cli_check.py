@@ -52,6 +52,16 @@ def test_a_good_corpus_gives_the_counts_and_0(corpus: Path, capsys: Capture) -> 
     assert run(capsys, corpus) == (0, "0 errors and 0 warnings in 1 query, 1 document, 1 chunk\n", "")
 
 
+def test_chunks_that_no_character_count_made_are_not_too_long(corpus: Path, capsys: Capture) -> None:
+    (corpus / "docs" / "long.md").write_text("\n\n".join(f"Word{n} {FILLER}" for n in range(40)), encoding="utf-8")
+    for kind, chunks in (("documents", 2), ("{kind: words, size: 800, overlap: 0}", 3)):
+        code, found = document(capsys, corpus, "--set", f"chunker={kind}")
+        assert (code, found["chunks"]) == (0, chunks)
+        assert "chunk-long" not in {one["kind"] for one in found["findings"]}
+    _, out, _ = run(capsys, corpus, "--set", "chunker.max_chars=100")
+    assert "[chunk-long]" in out
+
+
 def test_errors_come_first_then_warnings_then_counts(corpus: Path, capsys: Capture) -> None:
     add(
         corpus,

@@ -55,6 +55,35 @@ def document(capsys: Capture, *arguments: str | Path, code: int = 0) -> dict[str
     return found
 
 
+@pytest.mark.parametrize(
+    ("chunker", "chunks"),
+    # Each of the three documents is a heading and a sentence; in words 5, 5 and 4.
+    [
+        ("documents", 3),
+        ("sentences", 3),
+        ("{kind: sentences, size: 1, overlap: 0}", 6),
+        ("{kind: words, size: 3, overlap: 1}", 6),
+    ],
+)
+def test_every_chunker_can_be_measured(corpus: Path, capsys: Capture, chunker: str, chunks: int) -> None:
+    found = document(capsys, corpus, "--set", f"chunker={chunker}")
+    assert found["corpus"]["chunks"] == chunks
+    assert found["all"]["measures"]["recall@10"]["value"] == 0.5
+
+
+def test_a_kind_of_chunker_drops_the_settings_of_the_one_in_the_file(corpus: Path, capsys: Capture) -> None:
+    (corpus / "lab.yaml").write_text("chunker: {kind: words, size: 3, overlap: 2}\n", encoding="utf-8")
+    assert document(capsys, corpus)["config"]["chunker"] == {"kind": "words", "size": 3, "overlap": 2}
+    found = document(capsys, corpus, "--set", "chunker.kind=documents")
+    assert found["config"]["chunker"] == {"kind": "documents"}
+
+
+def test_an_overlap_as_long_as_its_window_is_named(corpus: Path, capsys: Capture) -> None:
+    code, _, err = evaluate(capsys, corpus, "--set", "chunker.kind=words", "--set", "chunker.size=60")
+    assert code == 2
+    assert "chunker: overlap is 60; expected less than 60" in err
+
+
 # --- what is printed -----------------------------------------------------------------------------------------------
 
 

@@ -19,12 +19,15 @@ from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import (
     Bm25Reranker,
+    DocumentChunker,
     HashEmbedding,
     MarkdownChunker,
     ModelEmbedding,
     ModelReranker,
     NoReranker,
     RrfFusion,
+    SentenceChunker,
+    WordChunker,
 )
 from retrieval_lab.types import Filter
 
@@ -132,6 +135,14 @@ SHARES = st.floats(0, 1)
 MODELS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(str.strip)
 
 
+CHUNKERS = st.one_of(
+    st.builds(MarkdownChunker, COUNTS, st.integers(0, 9)),
+    st.builds(WordChunker, st.integers(10, 10**6), st.integers(0, 9)),
+    st.builds(SentenceChunker, st.integers(10, 10**6), st.integers(0, 9)),
+    st.just(DocumentChunker()),
+)
+
+
 @st.composite
 def configs(draw: st.DrawFn) -> PipelineConfig:
     """Any configuration that is valid."""
@@ -153,7 +164,7 @@ def configs(draw: st.DrawFn) -> PipelineConfig:
     )
     pool = draw(COUNTS)
     return PipelineConfig(
-        chunker=MarkdownChunker(draw(COUNTS), draw(st.integers(0, 9))),
+        chunker=draw(CHUNKERS),
         contextual_headers=draw(st.booleans()),
         embedder=draw(st.one_of(st.builds(HashEmbedding, st.integers(1, 2000)), st.builds(ModelEmbedding, MODELS))),
         retrievers=tuple(retrievers),
@@ -187,6 +198,9 @@ def test_what_is_left_out_has_its_default_also_within_a_part() -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
+        ({"chunker": "words"}, PipelineConfig(chunker=WordChunker(240, 60))),
+        ({"chunker": "sentences"}, PipelineConfig(chunker=SentenceChunker(5, 1))),
+        ({"chunker": "documents"}, PipelineConfig(chunker=DocumentChunker())),
         ({"embedder": "fastembed"}, PipelineConfig(embedder=ModelEmbedding())),
         ({"reranker": "none"}, PipelineConfig(reranker=NoReranker(), mmr_lambda=None)),
         ({"reranker": "cross-encoder"}, PipelineConfig(reranker=ModelReranker())),
@@ -221,6 +235,13 @@ BAD_VALUES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"chunker": {"max_chars": 0}}, "chunker.*max_chars", "0", "1 or more"),
     ({"chunker": {"overlap": -1}}, "chunker.*overlap", "-1", "0 or more"),
     ({"chunker": {"overlap": 0.5}}, "chunker.*overlap", "0.5", "whole number"),
+    ({"chunker": {"kind": "words", "size": 0}}, "chunker.*size", "0", "1 or more"),
+    ({"chunker": {"kind": "words", "size": 60}}, "chunker.*overlap", "60", "less than 60"),
+    ({"chunker": {"kind": "words", "max_chars": 60}}, "chunker.max_chars", "unknown key", "size, overlap"),
+    ({"chunker": {"kind": "sentences", "overlap": 5}}, "chunker.*overlap", "5", "less than 5"),
+    ({"chunker": {"kind": "sentences", "overlap": -1}}, "chunker.*overlap", "-1", "0 or more"),
+    ({"chunker": {"kind": "sentences", "size": 2.0}}, "chunker.*size", "2.0", "whole number"),
+    ({"chunker": {"kind": "documents", "size": 1}}, "chunker.size", "unknown key", "no settings"),
     ({"chunker": 5}, "chunker", "5", "a kind or a mapping"),
     ({"chunker": ["markdown"]}, "chunker", "a list", "a kind or a mapping"),
     ({"embedder": {"dims": 0}}, "embedder.*dims", "0", "1 to 2000"),
@@ -315,6 +336,9 @@ def test_each_part_checks_itself_and_names_the_setting() -> None:
     for part, key in (
         (lambda: MarkdownChunker(0), "max_chars"),
         (lambda: MarkdownChunker(overlap=-1), "overlap"),
+        (lambda: WordChunker(60), "overlap"),
+        (lambda: SentenceChunker(overlap=5), "overlap"),
+        (lambda: SentenceChunker(0, 0), "size"),
         (lambda: HashEmbedding(2001), "dims"),
         (lambda: ModelEmbedding(""), "model"),
         (lambda: RrfFusion(k=-1), "k"),

@@ -17,12 +17,19 @@ from retrieval_lab.retrievers.registry import RETRIEVERS
 from retrieval_lab.support import LEAST_MASS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "configuration.md"
-ROW = re.compile(r"^\| `([^`]+)` \| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
+ROW = re.compile(r"^\| `([^`]+)` \| ([^|]+) \| (?:of `([^`]+)`: )?[^|]+ \|$", re.MULTILINE)
+"""A setting that several kinds have with other defaults has a row for each, which begins with the kind."""
+
+
+def rows() -> list[tuple[str, str, str]]:
+    """The key, the default and the kind (empty where all have it) of each row."""
+    found = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    return [(key, default.strip(), kind) for key, default, kind in found]
 
 
 @pytest.fixture(scope="module")
 def documented() -> dict[str, str]:
-    return {key: default.strip() for key, default in ROW.findall(PAGE.read_text(encoding="utf-8"))}
+    return {key: default for key, default, _ in reversed(rows())}
 
 
 def settings() -> dict[str, object]:
@@ -50,6 +57,24 @@ def test_every_default_is_the_one_in_the_page(documented: dict[str, str]) -> Non
         "reranker.model": DEFAULT_RERANKING_MODEL,
     }
     assert stated == expected
+
+
+def test_each_kind_has_one_row_for_each_of_its_settings_with_its_own_default() -> None:
+    for part, (kinds, _) in PARTS.items():
+        for kind in kinds.values():
+            for name in kind.__slots__:
+                key, value = f"{part}.{name}", getattr(kind(), name)
+                stated = [default for found, default, of in rows() if found == key and of in ("", kind.kind)]
+                assert len(stated) == 1, (kind.kind, key)
+                if value is not None:
+                    assert yaml.safe_load(stated[0].strip("`")) == value, (kind.kind, key)
+
+
+def test_no_row_is_about_a_kind_that_has_no_such_setting() -> None:
+    for key, _, of in rows():
+        part, _, name = key.partition(".")
+        if of and part in PARTS:
+            assert name in PARTS[part][0][of].__slots__, (key, of)
 
 
 def test_the_page_has_the_constant_of_support() -> None:

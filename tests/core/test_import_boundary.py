@@ -38,6 +38,7 @@ LAYERS = [
     {
         "answer",
         "chunker",
+        "chunkers",
         "citations",
         "claude",
         "claude_login",

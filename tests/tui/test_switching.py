@@ -20,11 +20,20 @@ from retrieval_lab.evals.versus import Change
 from retrieval_lab.index import IndexingCancelled, Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.rerankers import CrossEncoderReranker
-from retrieval_lab.settings import HashEmbedding, MarkdownChunker, ModelEmbedding
+from retrieval_lab.settings import (
+    ChunkerSettings,
+    DocumentChunker,
+    HashEmbedding,
+    MarkdownChunker,
+    ModelEmbedding,
+    SentenceChunker,
+    WordChunker,
+)
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.labs import Labs
 from retrieval_lab_tui.screens.explain import ExplainScreen
 from retrieval_lab_tui.screens.settings import SettingsScreen
+from retrieval_lab_tui.switching import index_name
 from tests.tui.driving import NARROW, WIDE, Answered, WaitFor, ranked, shown, write
 
 QUESTION = "how long does the loaf bake"
@@ -260,6 +269,35 @@ async def test_steps_in_quick_succession_open_the_last_choice_only(
         assert opener.opened == [64, 32]
         await pilot.press("s")
         assert "hash-32" in panel(app)
+
+
+@pytest.mark.parametrize(
+    ("chunker", "name"),
+    [
+        (MarkdownChunker(800, 2), "chunks of 800, overlap 2"),
+        (WordChunker(100, 20), "chunks of 100 words, overlap 20"),
+        (SentenceChunker(), "chunks of 5 sentences, overlap 1"),
+        (DocumentChunker(), "whole documents"),
+    ],
+)
+async def test_another_chunker_is_indexed_by_its_name_and_its_settings_stay_steppable(
+    app: ExplorerApp, opener: Opener, answered: Answered, wait_for: WaitFor, chunker: ChunkerSettings, name: str
+) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await answered(pilot, QUESTION)
+        assert app.labs.now is not None
+        config = replace(app.labs.now.config, chunker=chunker)
+        assert index_name(config, app.labs.now.config) == name
+        opener.gate.clear()
+        app._use(config)
+        await wait_for(pilot, lambda: name in shown(app, "#switching"))
+        opener.gate.set()
+        await wait_for(pilot, lambda: app.explore.answer is not None and app.explore.answer.trace.config == config)
+        await pilot.press("s")
+        assert isinstance(app.screen, SettingsScreen)
+        await pilot.press("down", "right")
+        await wait_for(pilot, lambda: app.labs.now is not None and app.labs.now.config != config)
+        assert app.labs.now.config.chunker == chunker
 
 
 async def test_a_rescue_that_needs_another_index_is_tried_on_it(

@@ -13,6 +13,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import LabError
 from retrieval_lab.index import Progress
 from retrieval_lab.retrievers.text import TextSearch
+from retrieval_lab.settings import ChunkerSettings, DocumentChunker, MarkdownChunker
 from retrieval_lab_tui.asking import Asking, known
 from retrieval_lab_tui.embedders import embedder_name, embedders
 from retrieval_lab_tui.jobs import Cancelled
@@ -170,5 +171,13 @@ def index_name(config: PipelineConfig, before: PipelineConfig) -> str:
     if config.embedder != before.embedder:
         return embedder_name(config.embedder)
     if config.chunker != before.chunker:
-        return f"chunks of {config.chunker.max_chars}, overlap {config.chunker.overlap}"
+        return _cut_name(config.chunker)
     return "with headings" if config.contextual_headers else "without headings"
+
+
+def _cut_name(chunker: ChunkerSettings) -> str:
+    if isinstance(chunker, DocumentChunker):
+        return "whole documents"
+    if isinstance(chunker, MarkdownChunker):
+        return f"chunks of {chunker.max_chars}, overlap {chunker.overlap}"
+    return f"chunks of {chunker.size} {chunker.kind}, overlap {chunker.overlap}"

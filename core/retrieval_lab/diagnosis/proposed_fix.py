@@ -8,7 +8,7 @@ from typing import Final
 from retrieval_lab.diagnosis.journey import Journey, OnList
 from retrieval_lab.diagnosis.kinds import Failure, Fix
 from retrieval_lab.diagnosis.rescue import Cost, Rescue, Rescues
-from retrieval_lab.diagnosis.rescue_grid import CHUNK_SIZE, HEADERS
+from retrieval_lab.diagnosis.rescue_grid import CHUNK_SIZES, HEADERS
 
 LONG: Final = 1.25
 """From this BM25 length factor a chunk is long: with the usual b of 0.75 it is a third longer than the average
@@ -42,8 +42,8 @@ def _fix_of(rescue: Rescue) -> Fix | None:
     values = {change.key: (change.baseline, change.system) for change in rescue.changed}
     if rescue.setting == HEADERS and values.get(HEADERS) == (False, True):
         return Fix.CONTEXTUAL_CHUNK_HEADERS
-    before, after = values.get(CHUNK_SIZE, (0, 0))
-    return Fix.SMALLER_CHUNKS if rescue.setting == CHUNK_SIZE and after < before else None
+    before, after = values.get(rescue.setting, (0, 0))
+    return Fix.SMALLER_CHUNKS if rescue.setting in CHUNK_SIZES and after < before else None
 
 
 def _change(rescue: Rescue) -> str:

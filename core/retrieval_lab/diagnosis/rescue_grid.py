@@ -12,8 +12,9 @@ so that what is found is the smallest on the scale of units, unless all that wor
     fusion.k              1      0               1000
     mmr_lambda            0.01   0               1; from 1 where there is no MMR
 
-Re-indexed are nine variants: the heading path put before the text (or no longer), chunks of a quarter, a half, three
-quarters, one and a half times and twice their size, and the other overlaps of 0 to 3 blocks.
+Re-indexed are at most nine variants: the heading path put before the text (or no longer), chunks of a quarter, a half,
+three quarters, one and a half times and twice their size, and three other overlaps: the nearest of 0 to 3 blocks or
+sentences, or of none, an eighth, a quarter and a half of a window of words. Whole documents have neither.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import SettingError
 from retrieval_lab.filtering import shape
 from retrieval_lab.retrievers.text import TextSearch
-from retrieval_lab.settings import NoReranker
+from retrieval_lab.settings import DocumentChunker, MarkdownChunker, NoReranker, SentenceChunker, WordChunker
 
 ALL_DEPTHS = "every n"
 """What the depths of all lists and of the pool are called together."""
 
 HEADERS = "contextual_headers"
-CHUNK_SIZE = "chunker.max_chars"
-OVERLAP = "chunker.overlap"
+CHUNK_SIZES = ("chunker.max_chars", "chunker.size")
+"""What the size of chunks is called, whatever it is counted in."""
 
 _FINE_UNITS = 100
 _COARSE_STEP = 20
@@ -43,6 +44,7 @@ _HIGHEST_K = 1000
 _HIGHEST_WEIGHT = 100
 _SIZES = (0.75, 1.5, 0.5, 2.0, 0.25)
 _OVERLAPS = (0, 1, 2, 3)
+_PARTS_OF_A_WINDOW = (0, 0.125, 0.25, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,17 +143,19 @@ def switches(config: PipelineConfig) -> Iterator[Switch]:
 
 def index_variants(config: PipelineConfig) -> list[Switch]:
     """The configurations that need another index, at most nine, each of one changed setting."""
-    chunker = config.chunker
-    sizes = dict.fromkeys(max(1, round(chunker.max_chars * share)) for share in _SIZES)
-    found = [Switch(HEADERS, replace(config, contextual_headers=not config.contextual_headers))]
-    found += [
-        Switch(CHUNK_SIZE, replace(config, chunker=replace(chunker, max_chars=size)))
-        for size in sizes
-        if size != chunker.max_chars
-    ]
-    overlaps = sorted((one for one in _OVERLAPS if one != chunker.overlap), key=lambda one: abs(one - chunker.overlap))
-    found += [Switch(OVERLAP, replace(config, chunker=replace(chunker, overlap=overlap))) for overlap in overlaps[:3]]
-    return found
+    headers = Switch(HEADERS, replace(config, contextual_headers=not config.contextual_headers))
+    changes = [] if isinstance(config.chunker, DocumentChunker) else _other_cuts(config.chunker)
+    found = ((f"chunker.{key}", _with_chunker(config, key, value)) for key, value in changes)
+    return [headers, *(Switch(setting, changed) for setting, changed in found if changed is not None)]
+
+
+def _other_cuts(chunker: MarkdownChunker | WordChunker | SentenceChunker) -> list[tuple[str, int]]:
+    """The setting and its new value for each; a window that would be no longer than its overlap is among them."""
+    key, size = ("max_chars", chunker.max_chars) if isinstance(chunker, MarkdownChunker) else ("size", chunker.size)
+    sizes = dict.fromkeys(max(1, round(size * share)) for share in _SIZES)
+    few = _OVERLAPS if not isinstance(chunker, WordChunker) else [round(size * part) for part in _PARTS_OF_A_WINDOW]
+    overlaps = sorted(set(few) - {chunker.overlap}, key=lambda one: (abs(one - chunker.overlap), one))
+    return [*((key, one) for one in sizes if one != size), *(("overlap", one) for one in overlaps[:3])]
 
 
 # --- configurations ------------------------------------------------------------------------------------------------
@@ -172,6 +176,11 @@ def _with_retriever(config: PipelineConfig, place: int, key: str, value: Any) ->
         return replace(config, retrievers=tuple(retrievers))
 
     return _allowed(make)
+
+
+def _with_chunker(config: PipelineConfig, key: str, value: int) -> PipelineConfig | None:
+    changed: dict[str, Any] = {key: value}
+    return _allowed(lambda: replace(config, chunker=replace(config.chunker, **changed)))
 
 
 def _with_pool(config: PipelineConfig, n: float) -> PipelineConfig | None:

@@ -8,7 +8,7 @@ finely, stands in `rescue_grid` and `rescue_terms`, the order of what is found i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from retrieval_lab.assembly import Bench
@@ -182,9 +182,8 @@ def _wanted_in(other: Bench, question: _Question) -> frozenset[str]:
 
 def _values(base: PipelineConfig, variant: Switch) -> Sequence[tuple[str, int, int]]:
     """The numbers of the chunker that differ, with their old and new values."""
-    before, after = base.chunker, variant.config.chunker
-    pairs = (("max_chars", before.max_chars, after.max_chars), ("overlap", before.overlap, after.overlap))
-    return [pair for pair in pairs if pair[1] != pair[2]]
+    before, after = asdict(base.chunker), asdict(variant.config.chunker)
+    return [(name, before[name], new) for name, new in after.items() if before[name] != new]
 
 
 def _step(base: PipelineConfig, variant: Switch) -> float | None:

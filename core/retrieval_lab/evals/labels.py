@@ -83,7 +83,7 @@ def check_labels(
     truncated: Mapping[str, Sequence[Truncation]] | None = None,
     paths: Mapping[str, Path] | None = None,
     lines: Mapping[str, int] | None = None,
-    max_chars: int = MAX_CHARS,
+    max_chars: int | None = MAX_CHARS,
     allow_missing: bool = False,
 ) -> list[Finding]:
     """All findings about the queries, in the order of the file, then those about the corpus, in its order.
@@ -91,8 +91,8 @@ def check_labels(
     `embeddings` has row i for `chunks[i]`; without it vectors are not looked at. `truncated` are the
     chunks that a model does not read to their end, by id. `paths` has the file of each
     document by its id, `lines` the line of those that stand in a file with others. `max_chars` is what the chunks were
-    cut to. Raises InputError when there is not one row of `embeddings` for each chunk. The faults of `golden` itself
-    are not repeated here.
+    cut to, None where they were not cut by their characters. Raises InputError when there is not one row of
+    `embeddings` for each chunk. The faults of `golden` itself are not repeated here.
 
     Errors. No chunk is relevant for the query (as `metrics.relevant` has it), so that no measure is defined:
 
@@ -140,7 +140,7 @@ def check_labels(
         *(finding for found in by_query.values() for finding in found),
         *_documents(corpus),
         *_alike(corpus),
-        *_chunks(corpus, max_chars),
+        *(_chunks(corpus, max_chars) if max_chars is not None else ()),
         *_truncated(corpus, truncated or {}),
         *(() if embeddings is None else _vectors(corpus, embeddings)),
     ]

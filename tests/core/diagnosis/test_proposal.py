@@ -22,7 +22,7 @@ from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
-from retrieval_lab.settings import Bm25Reranker, NoReranker
+from retrieval_lab.settings import Bm25Reranker, NoReranker, WordChunker
 from retrieval_lab.stored import Stored
 from tests.core.diagnosis.losing import CONFIG, make_corpus
 
@@ -196,9 +196,11 @@ def effect(gained: int, lost: int) -> Effect:
     return Effect(9, tuple(ids[:gained]), tuple(ids[gained:]), Estimate(0.0, None), Estimate(0.0, None))
 
 
-def rescue(cost: Cost, setting: str, config: PipelineConfig, moved: Effect | None = None) -> Rescue:
+def rescue(
+    cost: Cost, setting: str, config: PipelineConfig, moved: Effect | None = None, base: PipelineConfig = CONFIG
+) -> Rescue:
     return rescued(
-        CONFIG, config, cost=cost, setting=setting, before=3, after=2, chunk_id="p3#000", effect=moved or effect(0, 0)
+        base, config, cost=cost, setting=setting, before=3, after=2, chunk_id="p3#000", effect=moved or effect(0, 0)
     )
 
 
@@ -212,6 +214,8 @@ UNRANKED = replace(CONFIG, reranker=NoReranker(), mmr_lambda=None)
 HEADED = replace(CONFIG, contextual_headers=True)
 SMALLER = replace(CONFIG, chunker=replace(CONFIG.chunker, max_chars=60))
 LARGER = replace(CONFIG, chunker=replace(CONFIG.chunker, max_chars=240))
+WINDOWS = replace(CONFIG, chunker=WordChunker(100, 10))
+NARROWER = replace(CONFIG, chunker=WordChunker(50, 10))
 
 
 @pytest.mark.parametrize(
@@ -223,6 +227,7 @@ LARGER = replace(CONFIG, chunker=replace(CONFIG.chunker, max_chars=240))
         ([rescue(Cost.STAGE, "retrievers.text.operators", HEAVIER)], Fix.QUERY_REWRITE),
         ([rescue(Cost.INDEX, "contextual_headers", HEADED)], Fix.CONTEXTUAL_CHUNK_HEADERS),
         ([rescue(Cost.INDEX, "chunker.max_chars", SMALLER)], Fix.SMALLER_CHUNKS),
+        ([rescue(Cost.INDEX, "chunker.size", NARROWER, base=WINDOWS)], Fix.SMALLER_CHUNKS),
         # None of these is a fix, so the journey decides: p3 is long.
         ([], Fix.SMALLER_CHUNKS),
         ([edit("add", Cost.HINT)], Fix.SMALLER_CHUNKS),

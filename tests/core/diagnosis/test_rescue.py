@@ -34,7 +34,15 @@ from retrieval_lab.metrics import QueryResult
 from retrieval_lab.retrievers.base import Surroundings
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
-from retrieval_lab.settings import MarkdownChunker, ModelEmbedding, NoReranker, RrfFusion
+from retrieval_lab.settings import (
+    DocumentChunker,
+    MarkdownChunker,
+    ModelEmbedding,
+    NoReranker,
+    RrfFusion,
+    SentenceChunker,
+    WordChunker,
+)
 from retrieval_lab.types import Filter, GoldenQuery, Ranked
 
 PLAIN = PipelineConfig(retrievers=(TextSearch(n=2),), reranker=NoReranker(), mmr_lambda=None, top_k=1)
@@ -699,6 +707,49 @@ def test_nine_other_indexes_each_of_one_changed_setting() -> None:
     ]
     tiny = index_variants(PipelineConfig(chunker=MarkdownChunker(max_chars=1, overlap=9)))
     assert len({one.config for one in tiny}) == len(tiny) <= 9
+
+
+@pytest.mark.parametrize(
+    ("chunker", "sizes", "overlaps"),
+    [
+        # A quarter of 240 words would be no longer than the overlap.
+        (WordChunker(), (180, 360, 120, 480), (30, 0, 120)),
+        (WordChunker(100, 0), (75, 150, 50, 200, 25), (12, 25, 50)),
+        (SentenceChunker(), (4, 8, 2, 10), (0, 2, 3)),
+        (SentenceChunker(1, 0), (2,), ()),
+        (DocumentChunker(), (), ()),
+    ],
+)
+def test_other_indexes_of_chunks_that_are_counted_in_something_else(
+    chunker: WordChunker | SentenceChunker | DocumentChunker, sizes: tuple[int, ...], overlaps: tuple[int, ...]
+) -> None:
+    config = PipelineConfig(chunker=chunker)
+    headers, *others = index_variants(config)
+    assert headers.config == replace(config, contextual_headers=True)
+    assert [(one.setting, one.config) for one in others] == [
+        *(("chunker.size", replace(config, chunker=replace(chunker, size=size))) for size in sizes),  # type: ignore
+        *(("chunker.overlap", replace(config, chunker=replace(chunker, overlap=one))) for one in overlaps),  # type: ignore
+    ]
+
+
+def test_longer_windows_find_the_anchor_that_no_window_holds(corpus: Callable[..., Path]) -> None:
+    docs = {"doc": "One came. Two went. Three stayed. Four slept. Five ate. Six drank."}
+    folder = corpus({"a": "nothing"}, [("two three", "doc", "two went. three stayed")], docs)
+    config = replace(PLAIN, top_k=2, chunker=SentenceChunker(2, 0))
+    with Lab.open(folder, config) as lab:
+        found = rescues(lab, lab.golden[0], reindex=True)
+        values = [(one.setting, one.changed[0].baseline, one.changed[0].system, one.step) for one in found.rescues]
+        assert values == [("chunker.size", 2, 3, 1 / 3), ("chunker.size", 2, 4, 0.5), ("chunker.overlap", 0, 1, 1)]
+        assert [rerun(lab, found, one) for one in found.rescues] == [one.after for one in found.rescues]
+        assert {row.range for row in found.tried if row.setting == "chunker.size"} == {"chunker.size 1"}
+
+
+def test_of_whole_documents_only_the_headers_are_tried(corpus: Callable[..., Path]) -> None:
+    folder = corpus({"a": "apple"}, [("pear", "a", "apple")])
+    with Lab.open(folder, replace(PLAIN, chunker=DocumentChunker())) as lab:
+        found = rescues(lab, lab.golden[0], reindex=True)
+        assert not [row for row in found.tried if row.setting.startswith("chunker")]
+        assert "contextual_headers" in {row.setting for row in found.tried}
 
 
 @pytest.mark.parametrize(
