@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,11 +22,11 @@ from retrieval_lab.diagnosis.follow import follow
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, parse_passage, parse_query
 from retrieval_lab.embed import QueryVectors
-from retrieval_lab.errors import Cancelled, EnvironmentMissing, InputError
+from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.golden_set import GoldenSet
-from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
+from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name, searched_documents
 from retrieval_lab.lexemes import Lexemes
-from retrieval_lab.metrics import QueryResult, evaluate_queries, labelled, relevant, summarise, why_undefined
+from retrieval_lab.metrics import QueryResult, relevant, summarise, why_undefined
 from retrieval_lab.passages import StoredPassages, passage
 from retrieval_lab.paths import bundled_corpus, index_folder
 from retrieval_lab.pipeline import Pipeline
@@ -36,10 +36,9 @@ from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
 from retrieval_lab.store import CHUNKS
-from retrieval_lab.support import looked_at, strongest
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace, beyond
-from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
+from retrieval_lab.types import Chunk, Document, GoldenQuery, Metrics, Place, Stages
 from retrieval_lab.windows import truncations
 
 T = TypeVar("T")
@@ -123,6 +122,16 @@ class Lab:
     def replayed(self) -> bool:
         """Whether it answers from a bundle alone, and so no other question."""
         return False
+
+    @property
+    def serves_one_index(self) -> bool:
+        """Whether it cannot be opened in another way of indexing."""
+        return False
+
+    @property
+    def server(self) -> str:
+        """What answers, in a word or two."""
+        return "embedded" if self.embedded else "own server"
 
     @property
     def embedded(self) -> bool:
@@ -317,7 +326,15 @@ class Lab:
         config = self._fitting(config)
         self.require_golden()
         golden = self.golden if split is None else self.split(split)
-        return self.read(partial(_evaluate, golden, progress, cancelled), config, at_once=False)
+        return self.read(lambda reading: reading.evaluate(golden, progress, cancelled), config, at_once=False)
+
+    def searched(self) -> list[Document]:
+        """The documents of the corpus whose chunks are in the index as their text gives them.
+
+        Files that were left out or came later are not among them. Raises InputError when others changed after they were
+        indexed.
+        """
+        return searched_documents(self.corpus, self.config.chunker, self.chunks, self.index.chunks)
 
     def server_versions(self) -> dict[str, str]:
         """The versions of the server and its vector extension: `postgresql`, `pgvector`. Raises as `trace` does."""
@@ -406,29 +423,6 @@ class Lab:
         if settings not in self._rerankers:
             self._rerankers[settings] = settings.build()
         return self._rerankers[settings]
-
-
-def _evaluate(
-    golden: Sequence[GoldenQuery],
-    progress: Callable[[int, int], None],
-    cancelled: Callable[[], bool],
-    reading: Reading,
-) -> list[QueryResult]:
-    passages = reading.passages
-    labels = labelled(golden, passages.documents)
-
-    def until_cancelled() -> Iterator[tuple[GoldenQuery, frozenset[str]]]:
-        for done, query in enumerate(labels):
-            progress(done, len(labels))
-            if cancelled():
-                raise Cancelled(f"stopped after {done} of {len(labels)} queries")
-            yield query
-        progress(len(labels), len(labels))
-
-    def support(made: Stages) -> float:
-        return strongest(passages.supports(passages.question_terms(made.query, made.parsed), looked_at(made)))
-
-    return list(evaluate_queries(reading.pipeline(), until_cancelled(), support))
 
 
 def _server_versions(conn: Connection[Any]) -> dict[str, str]:

@@ -42,9 +42,6 @@ class Passages(Protocol):
     def shared_words(self, sentence: str, chunk_ids: Sequence[str]) -> Shared:
         """As `displacement.shared_words`."""
 
-    def nearby(self, chunk: Chunk, absent: Sequence[str], apart: Sequence[str]) -> Nearby:
-        """As `nearby.nearby`; asked where full-text search made a list."""
-
 
 def passage(passages: Passages, chunk_id: str) -> Chunk:
     """The chunk of this id. Raises InputError when there is none."""

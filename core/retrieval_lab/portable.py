@@ -12,13 +12,13 @@ import numpy as np
 from retrieval_lab.config import Indexing
 from retrieval_lab.corpus import CorpusFiles, read_corpus
 from retrieval_lab.corpus_index import indexed_chunk
-from retrieval_lab.embed import Embedder, FastEmbedder, HashEmbedder, Vectors, embed_checked
+from retrieval_lab.embed import Embedder, Vectors, embed_checked
 from retrieval_lab.errors import EnvironmentMissing, Fault, InputError
 from retrieval_lab.index import FROM_DISK
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.ragindex import Index, IndexedChunk, Meta
 from retrieval_lab.ragindex.chunks import WORDS
-from retrieval_lab.settings import EmbedderSettings
+from retrieval_lab.settings import EmbedderSettings, HashEmbedding, ModelEmbedding
 from retrieval_lab.store import CHUNKS
 from retrieval_lab.types import Chunk
 from retrieval_lab.windows import Windowed
@@ -110,21 +110,25 @@ def query_embedder(meta: Meta, chosen: EmbedderSettings | None = None) -> tuple[
         return _tried(embedder, meta), ()
     if meta.dim == 0:
         return None, ("the index has no vectors: BM25 alone",)
-    named = _named(meta.embedding_model)
     try:
+        named = embedder_named(meta.embedding_model)
         if named is not None:
-            return _tried(named, meta), ()
+            return _tried(named.build(), meta), ()
         problem = "no name of an embedder here; if it is a model of your own, name its folder by --embedder"
     except (EnvironmentMissing, InputError) as error:
         problem = str(error)
     return None, (f"BM25 alone: the index was embedded by {meta.embedding_model!r}: {problem}",)
 
 
-def _named(name: str) -> Embedder | None:
+def embedder_named(name: str) -> EmbedderSettings | None:
+    """The settings of the embedder that an index calls by this name; None where the name does not tell them.
+
+    Raises SettingError where they cannot be.
+    """
     if match := _HASH_NAME.fullmatch(name):
-        return HashEmbedder(int(match[1]))
+        return HashEmbedding(int(match[1]))
     if match := _MODEL_NAME.fullmatch(name):
-        return FastEmbedder(match[1])
+        return ModelEmbedding(match[1])
     return None
 
 

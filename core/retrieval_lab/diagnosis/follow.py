@@ -25,7 +25,7 @@ from retrieval_lab.errors import InputError
 from retrieval_lab.highlight import anchor_spans
 from retrieval_lab.hybrid import MAX_EF_SEARCH
 from retrieval_lab.mmr import Pick
-from retrieval_lab.passages import Passages, passage
+from retrieval_lab.passages import Passages, StoredPassages, passage
 from retrieval_lab.pipeline import Leg, Pipeline
 from retrieval_lab.rerankers import TermwiseReranker
 from retrieval_lab.retrievers.base import Traceable
@@ -98,8 +98,8 @@ def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Passages, chun
         **{key: getattr(found, key) for key in Way.__slots__},
         displacement=displacement(corpus.shared_words, trace, chunk, above, sentence),
     )
-    if (text := journey.text) is None:
-        return journey
+    if (text := journey.text) is None or not isinstance(corpus, StoredPassages):
+        return journey  # full-text search made no list, as it does over the table alone
     return replace(journey, nearby=corpus.nearby(chunk, text.absent, text.apart))
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.corpus import read_corpus
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import other_runs, require_free
 from retrieval_lab.evals.measures import AT_CUT
@@ -143,7 +142,7 @@ def run(
     config = config or lab.config
     if k is not None:
         config = replace(config, top_k=k)
-    documents = _searched(lab)
+    documents = lab.searched()
     began = datetime.now(UTC)
     results = lab.evaluate_queries(config, split=split, progress=progress, cancelled=cancelled)
     golden = [result.query for result in results]
@@ -202,26 +201,6 @@ def _hash(rows: Iterable[tuple[object, ...]]) -> str:
     for row in rows:
         digest.update(json.dumps(row).encode() + b"\n")  # as JSON, so that no two rows read alike
     return digest.hexdigest()
-
-
-def _searched(lab: Lab) -> list[Document]:
-    """The documents of the corpus whose chunks are in the index as their text gives them.
-
-    Files that were left out or came later are not among them.
-    """
-    found: list[Document] = []
-    chunks = 0
-    for document in read_corpus(lab.corpus).documents:
-        expected = {chunk.chunk_id: chunk for chunk in lab.config.chunker.chunks(document)}
-        if lab.chunks(list(expected)) == expected:
-            found.append(document)
-            chunks += len(expected)
-    if chunks != lab.index.chunks:
-        raise InputError(
-            f"{lab.corpus}: files changed since they were indexed ({chunks} of the {lab.index.chunks} chunks are still"
-            " theirs); open the corpus again"
-        )
-    return found
 
 
 def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecord:
