@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,15 +15,7 @@ from retrieval_lab.cli_text import counted
 from retrieval_lab.errors import FaultyInput, InputError
 from retrieval_lab.text import printable
 
-if TYPE_CHECKING:
-    from retrieval_lab.settings import EmbedderSettings
-
 _DEFAULT_K = 10
-
-IndexOption = Annotated[
-    Path | None,
-    typer.Option("--index", metavar="DIR", help="Search an index that export-index wrote; no server is needed."),
-]
 
 
 @takes_pipeline
@@ -62,7 +54,9 @@ def search_index(folder: Path, query: str, k: int | None, choice: PipelineChoice
     from retrieval_lab.ragindex import Hybrid, Index, terms
 
     index = Index.open(folder)
-    embedder, notes = query_embedder(index.meta, _embedder(choice))
+    if choice.path or choice.reranker or choice.overrides:
+        raise InputError("--index is searched as it is: leave out --config, --reranker and --set")
+    embedder, notes = query_embedder(index.meta, choice.chosen_embedder())
     hits = Hybrid(index, embedder).retrieve(query, _DEFAULT_K if k is None else k)
     notes = notes if hits else (*notes, "nothing was found")
     if as_json:
@@ -73,15 +67,3 @@ def search_index(folder: Path, query: str, k: int | None, choice: PipelineChoice
         head = f"{hit.rank:>3} {hit.score:>8.4f}  "
         print_passage(head, hit.chunk_id, heading, hit.text, frozenset(terms(query)))
     print_notes(notes)
-
-
-def _embedder(choice: PipelineChoice) -> EmbedderSettings | None:
-    """The embedder that is chosen for the queries; other settings of a pipeline have no effect on an index."""
-    from retrieval_lab.config import PipelineConfig
-    from retrieval_lab.model_choice import embedder_setting
-
-    if choice.path or choice.reranker or choice.overrides:
-        raise InputError("--index is searched as it is: leave out --config, --reranker and --set")
-    if choice.embedder is None:
-        return None
-    return PipelineConfig.from_dict({"embedder": embedder_setting(choice.embedder)}).embedder

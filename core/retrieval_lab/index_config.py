@@ -14,10 +14,11 @@ from retrieval_lab.portable import embedder_named
 from retrieval_lab.ragindex import Meta
 from retrieval_lab.retrievers.base import InMemorySettings
 from retrieval_lab.retrievers.registry import RETRIEVERS
-from retrieval_lab.settings import EmbedderSettings, HashEmbedding
+from retrieval_lab.settings import EmbedderSettings, ModelEmbedding
 
 INDEX: Final = "--index"
 
+_NO_MODEL = "none"
 _SETTLED = ("chunker", "embedder", "contextual_headers")
 
 
@@ -37,7 +38,7 @@ def indexing_of(meta: Meta, chosen: EmbedderSettings | None = None) -> Indexing:
         named = embedder_named(meta.embedding_model)
     except InputError:
         named = None
-    return replace(known.indexing, embedder=chosen or named or HashEmbedding())
+    return replace(known.indexing, embedder=chosen or named or ModelEmbedding(meta.embedding_model or _NO_MODEL))
 
 
 def index_config(
@@ -68,7 +69,15 @@ def _require_settled(given: EffectiveConfig, indexing: Indexing) -> None:
         said = next((origin for origin in origins if origin != DEFAULT), None)
         wanted, found = getattr(given.config, name), getattr(indexing, name)
         if said is not None and wanted != found:
-            raise InputError(f"{said}: {name}: the index was made with {found}; another needs the corpus: leave it out")
+            made = _in_words(replace(given.config, **{name: found}).to_dict()[name])
+            raise InputError(
+                f"{said}: {name}: the index was made with {made}; leave it out, or open the corpus instead"
+            )
+
+
+def _in_words(part: Any) -> str:
+    settings = part if isinstance(part, dict) else {"": part}
+    return ", ".join(f"{key} {value}".strip() for key, value in settings.items())
 
 
 def require_served(config: PipelineConfig, without_vectors: str | None) -> None:

@@ -101,7 +101,7 @@ class IndexLab(Lab):
         notes: tuple[str, ...],
         stamps: Mapping[Path, tuple[int, int]],
     ) -> None:
-        self.source_folder = source.folder
+        self.folder = source.folder
         self.corpus = (source.corpus or source.folder).absolute()
         self.config = config
         self.passages = IndexPassages(index)
@@ -205,12 +205,12 @@ class IndexLab(Lab):
 
     def source(self, chunk: Chunk) -> tuple[Path, int]:
         if self._source.corpus is None:
-            self._refuse("the files of its corpus: name their folder beside the index")
+            self._refuse("files to open: name the folder of its corpus, too")
         return super().source(chunk)
 
     def require_golden(self) -> None:
         if not self.golden and not self._golden_set.faults and self._source.labels.parent == self._source.folder:
-            self._refuse("golden queries: name the folder of its corpus, or a file of them")
+            self._refuse("golden queries: name the folder of its corpus, too, or a file of them")
         super().require_golden()
 
     def save_config(self, config: PipelineConfig) -> Never:  # noqa: ARG002

@@ -43,7 +43,8 @@ class Beside(Diagnosing):
             bundle = "A bundle holds the answer of one pipeline only; open the corpus for others."
             self.say("Nothing to compare", bundle if now.lab.replayed else "Ask a question first.")
             return
-        found = sides(self.labs, embedders(file.config, (now.config, *self.labs.earlier)))
+        others = (now.config, *self.labs.earlier)
+        found = sides(self.labs, () if now.lab.serves_one_index else embedders(file.config, others))
 
         def chosen(place: int | None) -> None:
             if place is not None:

@@ -156,7 +156,7 @@ class Switching(Asking):
         now, file = self.labs.now, self.labs.file
         if now is not None and file is not None:
             others = (now.config, *self.labs.earlier)
-            offered = () if now.lab.replayed else embedders(file.config, others)
+            offered = () if now.lab.serves_one_index else embedders(file.config, others)
             screen = SettingsScreen(now.config, file.config, offered)
             screen.switching = self._jobs.running("switch")
             self.push_screen(screen)
