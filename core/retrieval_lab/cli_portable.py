@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from retrieval_lab.cli_options import CorpusOption, JsonOption, print_json, progress_bar
+from retrieval_lab.cli_options import CorpusOption, DsnOption, JsonOption, print_json, progress_bar
 from retrieval_lab.cli_passages import print_notes, print_passage
 from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.cli_text import counted
 from retrieval_lab.errors import FaultyInput, InputError
 from retrieval_lab.text import printable
+
+if TYPE_CHECKING:
+    from retrieval_lab.portable import Export
 
 _DEFAULT_K = 10
 
@@ -22,21 +25,25 @@ _DEFAULT_K = 10
 def export_index(
     folder: Annotated[Path, typer.Argument(help="Where the index goes; one that is there is replaced.")],
     corpus: CorpusOption = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema", metavar="NAME", help="Export what this schema's table chunks holds; nothing is embedded."
+        ),
+    ] = None,
     choice: PipelineChoice = UNCHANGED,
+    dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a corpus as an index that any program can read: chunks, vectors and BM25 in a folder of four files.
 
-    Cut and embedded as the configuration says; no server is needed, neither here nor to search it. Exit code 2 when
-    files had to be left out.
+    Cut and embedded as the configuration says; no server is needed, neither here nor to search it. With --schema the
+    chunks and vectors that are stored there are taken as they are; the configuration, or --embedder, has to name the
+    embedder that made them, which is checked on some. Exit code 2 when files had to be left out.
 
     Example: [bold]retrieval-lab export-index my-index && retrieval-lab search --index my-index "inn sign"[/bold]
     """
-    from retrieval_lab.portable import export_index as export
-
-    indexing = choice.configured(corpus).config.indexing
-    with progress_bar("embedding") as step:
-        made = export(corpus, indexing, progress=lambda done, total: step(done, total))
+    made = _of_corpus(corpus, choice, dsn) if schema is None else _of_schema(schema, corpus, choice, dsn)
     made.index.write(folder)
     meta = made.index.meta
     if as_json:
@@ -46,6 +53,25 @@ def export_index(
         typer.echo(f"{printable(str(folder))}: {chunks}, {meta.dim} dimensions of {printable(meta.embedding_model)}")
     if made.faults:
         raise FaultyInput(made.faults)
+
+
+def _of_corpus(corpus: Path | None, choice: PipelineChoice, dsn: str | None) -> Export:
+    from retrieval_lab.portable import export_index as export
+
+    if dsn is not None:
+        raise InputError("--dsn goes with --schema: a corpus is exported from its files, without a server")
+    indexing = choice.configured(corpus).config.indexing
+    with progress_bar("embedding") as step:
+        return export(corpus, indexing, progress=lambda done, total: step(done, total))
+
+
+def _of_schema(schema: str, corpus: Path | None, choice: PipelineChoice, dsn: str | None) -> Export:
+    from retrieval_lab.database import Database
+    from retrieval_lab.portable import Export, export_schema
+
+    indexing = choice.configured(corpus).config.indexing
+    with Database.open(dsn) as database, database.connect() as conn:
+        return Export(export_schema(conn, schema, indexing, corpus), ())
 
 
 def search_index(folder: Path, query: str, k: int | None, choice: PipelineChoice, *, as_json: bool) -> None:
