@@ -76,9 +76,10 @@ def _corpus(lab: Lab | None) -> str:
         return ""
     if lab.replayed:
         return f"a bundle of {one_line(str(lab.corpus))}"
-    folder = lab.folder if isinstance(lab, IndexLab) else lab.corpus
-    name = one_line("/".join(folder.resolve().parts[-2:]))
-    name = f"index {name} · {lab.server}" if isinstance(lab, IndexLab) else name
+    if isinstance(lab, IndexLab):
+        name = f"index {one_line(lab.folder.resolve().name)} · {lab.server}"
+    else:
+        name = one_line("/".join(lab.corpus.resolve().parts[-2:]))
     documents = lab.index.unchanged + len(lab.index.indexed)
     return f"{name} · {documents} docs · {lab.index.chunks} chunks"
 
