@@ -42,7 +42,8 @@ def calibrate(
     the floors that refuse at most 5% of the golden queries, the one is taken
     that refuses the most other questions. Both errors are told for questions
     that had no part in the choice. With --set, --embedder or --reranker, which
-    lab.yaml does not have, nothing is stored.
+    lab.yaml does not have, and in a configuration that comes with the lab,
+    nothing is stored.
 
     Example: [bold]retrieval-lab calibrate fixtures/corpus --dry-run[/bold]
     """
@@ -55,7 +56,8 @@ def calibrate(
             found = calibrate(lab, asked, most_refused=most_refused, progress=step)
         if not as_json:
             _print(found)  # before it is stored, so that a file that cannot be written takes nothing with it
-        stored = None if dry_run or choice.changes else _store(found, choice.path, lab.corpus)
+        is_kept = not (dry_run or choice.changes or choice.is_shipped(corpus))
+        stored = _store(found, choice.file(corpus), lab.corpus) if is_kept else None
         if as_json:
             print_json({**found.to_dict(), "stored": None if stored is None else str(stored)})
         elif stored is not None:

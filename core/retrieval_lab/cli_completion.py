@@ -1,8 +1,9 @@
-"""What a shell can complete on the command line: settings and golden queries."""
+"""What a shell can complete on the command line: settings, configurations and golden queries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 
 import typer
@@ -18,6 +19,21 @@ def complete_setting(incomplete: str) -> Iterator[str]:
     for key in dotted(PipelineConfig().to_dict()):
         if key.startswith(incomplete):
             yield f"{key}="
+
+
+def complete_config(ctx: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    """The names of the configurations, each with its description, and the YAML files and folders that begin so."""
+    from retrieval_lab.configurations import configurations
+
+    for one in configurations(Path(ctx.params.get("corpus") or bundled_corpus())):
+        if one.name.startswith(incomplete):
+            yield one.name, one.description
+    folder, slash, begun = incomplete.rpartition("/")
+    for path in sorted(Path(f"{folder}{slash}" or ".").glob(f"{escape(begun)}*")):
+        if path.is_dir():
+            yield f"{folder}{slash}{path.name}/", "folder"
+        elif path.suffix in (".yaml", ".yml"):
+            yield f"{folder}{slash}{path.name}", "file"
 
 
 def complete_golden(ctx: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from retrieval_lab.cli_completion import complete_setting
+from retrieval_lab.cli_completion import complete_config, complete_setting
 from retrieval_lab.errors import InputError
-from retrieval_lab.paths import bundled_corpus
+from retrieval_lab.paths import bundled_configs, bundled_corpus
 
 if TYPE_CHECKING:
     from retrieval_lab.config_file import EffectiveConfig, Override
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from retrieval_lab.settings import EmbedderSettings
 
 ConfigOption = Annotated[
-    Path | None, typer.Option("--config", help="A configuration file instead of the corpus's lab.yaml.")
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE|NAME",
+        autocompletion=complete_config,
+        help="A configuration file instead of the corpus's lab.yaml, or the name of one that `config list` shows.",
+    ),
 ]
 EmbedderOption = Annotated[
     str | None,
@@ -46,7 +52,10 @@ SetOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PipelineChoice:
-    """What the options of a command say about its pipeline; the corpus's own lab.yaml says the rest."""
+    """What the options of a command say about its pipeline; the corpus's own lab.yaml says the rest.
+
+    `path` is a file, or the bare name of a configuration that is shipped or lies beside the corpus.
+    """
 
     path: Path | None = None
     embedder: str | None = None
@@ -62,19 +71,37 @@ class PipelineChoice:
         """The choice with one setting more, written KEY=VALUE."""
         return replace(self, overrides=(*self.overrides, override))
 
+    def file(self, corpus: Path | None) -> Path | None:
+        """The configuration file that is meant, for this corpus or the bundled one; None for the corpus's lab.yaml.
+
+        A file wins over a name. Raises InputError for a name that there is not.
+        """
+        if self.path is None or self.path.suffix or len(self.path.parts) != 1 or self.path.is_file():
+            return self.path
+        from retrieval_lab.configurations import path_of
+
+        return path_of(self.path.name, corpus or bundled_corpus())
+
+    def is_shipped(self, corpus: Path | None) -> bool:
+        """Whether the file is one that comes with the lab, which nothing is written into. Raises as `file` does."""
+        path = self.file(corpus)
+        return path is not None and path.resolve().parent == bundled_configs().resolve()
+
     def configured(self, corpus: Path | None) -> EffectiveConfig:
         """The configuration that is meant, for this corpus or the bundled one. Raises InputError."""
         from retrieval_lab.config_file import effective_config
 
         overrides: list[str | Override] = [*self._parts(), *self.overrides]
-        return effective_config(corpus or bundled_corpus(), path=self.path, overrides=overrides)
+        return effective_config(corpus or bundled_corpus(), path=self.file(corpus), overrides=overrides)
 
     def on_index(self, folder: Path, corpus: Path | None, golden: Path | None = None) -> IndexSource:
         """An index with the pipeline that is meant over it, and whose labels there are. Raises InputError."""
         from retrieval_lab.offline import IndexSource
 
         others = (one for one in self._parts() if one.key != "embedder")  # the index has the one of its name
-        return IndexSource(folder, corpus, golden, self.chosen_embedder(), self.path, (*others, *self.overrides))
+        return IndexSource(
+            folder, corpus, golden, self.chosen_embedder(), self.file(corpus), (*others, *self.overrides)
+        )
 
     def chosen_embedder(self) -> EmbedderSettings | None:
         """The embedder that is named, None without a name. Raises InputError."""

@@ -15,6 +15,7 @@ from psycopg import Connection
 from retrieval_lab.assembly import Bench, Reading, assembled
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, effective_config, save_config
+from retrieval_lab.configurations import Configuration
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
 from retrieval_lab.corpus_index import IndexKeeper, Origin
 from retrieval_lab.database import Database
@@ -127,6 +128,10 @@ class Lab:
     def serves_one_index(self) -> bool:
         """Whether it cannot be opened in another way of indexing."""
         return False
+
+    def offered(self, named: Sequence[Configuration]) -> tuple[Configuration, ...]:
+        """The configurations as they work here; those that do not say why as a fault."""
+        return tuple(named)
 
     @property
     def server(self) -> str:

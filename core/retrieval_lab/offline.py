@@ -13,6 +13,7 @@ import numpy as np
 from retrieval_lab.assembly import Reading, composed, refuse_empty
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import Override
+from retrieval_lab.configurations import Configuration
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps
 from retrieval_lab.corpus_index import CorpusIndex
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView
@@ -122,6 +123,19 @@ class IndexLab(Lab):
     @property
     def serves_one_index(self) -> bool:
         return True
+
+    def offered(self, named: Sequence[Configuration]) -> tuple[Configuration, ...]:
+        """The configurations over this index; those that it does not serve say so as a fault."""
+        return tuple(self._offered(one) for one in named)
+
+    def _offered(self, one: Configuration) -> Configuration:
+        if one.config is None:
+            return one
+        try:
+            config = index_config(self.config.indexing, embeds=self.can_embed, path=one.path)
+            return replace(one, config=self.fitting(config))
+        except InputError as error:
+            return replace(one, config=None, faults=(str(error),))
 
     @property
     def server(self) -> str:

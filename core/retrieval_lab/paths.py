@@ -1,4 +1,4 @@
-"""Where the lab keeps what it makes, and where the bundled corpus lies."""
+"""Where the lab keeps what it makes, and where the corpus and the configurations that come with it lie."""
 
 from __future__ import annotations
 
@@ -36,15 +36,26 @@ def bundled_corpus() -> Path:
 
     Raises EnvironmentMissing when neither is there.
     """
+    return _bundled("corpus", "golden.yaml", "the bundled corpus is", "or name a corpus")
+
+
+def bundled_configs() -> Path:
+    """Return the folder of the configurations that come with the lab, in `fixtures/configs` or inside the package.
+
+    Raises EnvironmentMissing when neither is there.
+    """
+    return _bundled("configs", "default.yaml", "the shipped configurations are", "or name a file")
+
+
+def _bundled(name: str, file: str, what: str, otherwise: str) -> Path:
+    """The folder of this name that has the file: the clone's, else the package's."""
     here = Path(__file__).resolve()
-    candidates = (here.parents[2] / "fixtures" / "corpus", here.parent / "corpus")
+    candidates = (here.parents[2] / "fixtures" / name, here.parent / name)
     for candidate in candidates:
-        if (candidate / "golden.yaml").is_file():
+        if (candidate / file).is_file():
             return candidate
     places = " nor ".join(str(candidate) for candidate in candidates)
-    raise EnvironmentMissing(
-        f"the bundled corpus is neither in {places}: install retrieval-lab again, or name a corpus"
-    )
+    raise EnvironmentMissing(f"{what} neither in {places}: install retrieval-lab again, {otherwise}")
 
 
 def index_folder(schema: str) -> Path:

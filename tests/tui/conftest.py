@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from retrieval_lab import pipeline
+from retrieval_lab import configurations, pipeline
 from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.database import Database
 from retrieval_lab.lab import Lab
@@ -20,6 +20,7 @@ from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.measuring import Measuring
 from tests.tui.keeping import GOLDEN
 
+SHIPPED = Path(__file__).parent / "configs"
 Condition = Callable[[], object]
 WaitFor = Callable[[Pilot[None], Condition], Awaitable[None]]
 
@@ -34,7 +35,9 @@ def _steady_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Da
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "nobody"))
     monkeypatch.setattr(Input, "_toggle_cursor", lambda _: None)
     monkeypatch.setattr(pipeline, "perf_counter", lambda: 0.0)  # the lists' titles show times
+    monkeypatch.setattr(configurations, "bundled_configs", lambda: SHIPPED)  # more may come, which the screen lists
     monkeypatch.setattr(preferences, "data_dir", lambda: tmp_path)  # the server's folder is that of all tests
+    monkeypatch.chdir(tmp_path)  # where pictures of the screen are saved
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ Accept a deliberate change with `make snapshots`, after looking at the pictures.
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from retrieval_lab import metrics
+from retrieval_lab import configurations, metrics
 from retrieval_lab.answering import Claude
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import EnvironmentMissing
@@ -25,6 +26,7 @@ from retrieval_lab.evals import kept, runs
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.retrievers.text import TextSearch
+from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import HashEmbedding, NoReranker
 from retrieval_lab.trace import Trace
 from retrieval_lab_tui import cited
@@ -429,3 +431,59 @@ def test_versus_in_the_light(app: ExplorerApp, snap_compare: SnapCompare, size: 
         await set_against(pilot, "d")
 
     assert snap_compare(app, terminal_size=size, run_before=light)
+
+
+EIGHT = PipelineConfig(
+    retrievers=(
+        VectorSearch(name="vector"),
+        TextSearch(name="text"),
+        VectorSearch(name="near", scan="hnsw"),
+        TextSearch(name="plain", operators=False),
+        TextSearch(name="a-list-whose-name-has-40-characters-rest", n=20),
+        VectorSearch(name="deep", n=200),
+        TextSearch(name="half", weight=0.5),
+        VectorSearch(name="shown-only", weight=0),
+    )
+)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45), (200, 60)], ids=["80x24", "160x45", "200x60"])
+def test_eight_lists(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Four of ten lists, or tabs, with how many follow at both ends; the passage's rank in each list, or a count."""
+    app = ExplorerApp(config=EIGHT)
+    assert snap_compare(app, terminal_size=size, run_before=keys("1", *["right"] * 4, golden=7))
+    app.close_lab()
+
+
+@TWO_SIZES
+def test_why_of_eight_lists(snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Each list on lines of its own, a long name above its line; of what stands above, in how many lists it is."""
+    app = ExplorerApp(config=EIGHT)
+    assert snap_compare(app, terminal_size=size, run_before=keys("x", golden=7))
+    app.close_lab()
+
+
+@TWO_SIZES
+def test_configurations(
+    app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names with descriptions, the one of the moment under the cursor; a faulty file with a red cross and its fault."""
+    shipped = configurations.bundled_configs()
+    folder = tmp_path / "shipped"
+    shutil.copytree(shipped, folder)
+    (folder / "broken.yaml").write_text("# Never shown\ntop_k: many\n", encoding="utf-8")
+    monkeypatch.setattr(configurations, "bundled_configs", lambda: folder)
+    assert snap_compare(app, terminal_size=size, run_before=keys("c"))
+
+
+@TWO_SIZES
+def test_another_configuration(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Full text alone: its name above, three lists or tabs, what moved against the file's settings."""
+
+    async def run(pilot: Pilot[Any]) -> None:
+        await keys("2", "c", *"full", "enter", golden=7)(pilot)
+        await until(
+            pilot, lambda: app.explore.stages == ("text", "fused", "final") and app.measuring.misses is not None
+        )
+
+    assert snap_compare(app, terminal_size=size, run_before=run)

@@ -31,7 +31,7 @@ class Action:
         return Binding(self.keys, self.run, self.label, tooltip=self.description, show=self.footer, id=self.id)
 
 
-_NTH = ("first", "second", "third", "fourth", "fifth", "sixth")
+_NTH = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 EXPLORE = (
     Action("query", "slash", "Query", "Write a question", "focus_query", footer=True),
@@ -51,12 +51,13 @@ EXPLORE = (
     Action("answer", "A", "Answer", "Answer the question, with citations", "app.answer"),
     Action("find", "f", "Find", "Find a golden query by words, kind or miss", "app.pick"),
     *(
-        Action(f"list_{place}", str(place), f"List {place}", f"Go to the {nth} list", f"show_list({place - 1})")
+        Action(f"list_{place}", str(place % 10), f"List {place}", f"Go to the {nth} list", f"show_list({place - 1})")
         for place, nth in enumerate(_NTH, start=1)
     ),
     Action("list_left", "left,h", "List left", "Go to the list on the left", "step_list(-1)"),
     Action("list_right", "right,l", "List right", "Go to the list on the right", "step_list(1)"),
     Action("settings", "s", "Settings", "Change the pipeline and see what moves", "app.settings", footer=True),
+    Action("configurations", "c", "Configurations", "Another pipeline by name, on this question", "app.configurations"),
     Action("file_settings", "u", "File's settings", "Back to the settings of the file", "app.file_settings"),
     Action(
         "measures",

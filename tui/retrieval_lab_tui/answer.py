@@ -11,12 +11,14 @@ from textual.content import Content
 from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.highlight import Span, anchor_spans, snippet, word_spans
+from retrieval_lab.many_lists import EACH, found_in
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place, Ranked
 from retrieval_lab_tui.display import marked, one_line
 from retrieval_lab_tui.jobs import Cancelled
 from retrieval_lab_tui.labs import Served
+from retrieval_lab_tui.list_names import fitting
 from retrieval_lab_tui.widgets.ranked_list import Row
 
 _SNIPPET_CHARS = 160
@@ -106,14 +108,25 @@ class Answer:
         """The highlights of a chunk; one that is on no list has those words marked that were matched elsewhere."""
         return self.marks.get(chunk.chunk_id) or _marks(chunk, self.matched, self.trace)
 
-    def ranks(self, chunk_id: str) -> Content:
-        """The chunk's rank in every list, in one line, and which model does not read it to its end."""
+    def ranks(self, chunk_id: str, room: int) -> Content:
+        """The chunk's rank in every list, in one line, and which model does not read it to its end.
+
+        Where the names of the lists do not fit into the room, it says how many of the retrievers' lists have it.
+        """
         found = {
             stage: next((row.rank for row in rows if row.chunk_id == chunk_id), None)
             for stage, rows in self.lists.items()
         }
         cut = [str(one) for one in self.trace.truncated.get(chunk_id, ())]
-        return Content(" · ".join([*(f"{stage} {_rank(rank)}" for stage, rank in found.items()), *cut]))
+        parts = [f" {_rank(rank)}" for rank in found.values()]
+        taken = len(" · ") * (len(found) + len(cut) - 1) + sum(map(len, (*parts, *cut)))
+        names = fitting(list(found), room - taken)
+        if names is None:
+            short = [f"lists {found_in(found[name] for name in self.trace.lists)}"]
+            shown = [*short, *(f"{stage} {_rank(found[stage])}" for stage in ("fused", "final"))]
+        else:
+            shown = [f"{name}{part}" for name, part in zip(names, parts, strict=True)]
+        return Content(" · ".join([*shown, *cut]))
 
     def seconds(self, stage: str) -> float:
         """How long the list took: a retriever's search, fusion, or all after it for the final list."""
@@ -196,7 +209,8 @@ def _score(stage: str, score: float, reranker: str) -> str:
 
 def _detail(stage: str, row: _Scored, fused: Mapping[str, Ranked]) -> str:
     if stage == "fused":
-        return "·".join(_rank(rank) for rank in fused[row.chunk_id].ranks)
+        ranks = fused[row.chunk_id].ranks
+        return "·".join(map(_rank, ranks)) if len(ranks) <= EACH else found_in(ranks)
     return movement(fused[row.chunk_id].rank, row.rank) if stage == "final" else ""
 
 

@@ -33,8 +33,10 @@ _LOOK_AT_FILES_SECONDS = 2.0
 
 
 class ExplorerApp(Citing):
-    """`config` is the pipeline, None for the one of the corpus's lab.yaml. `open_lab` is called as `Lab.open` is, in a
-    thread, and `clock` tells the seconds that a question takes; tests give others.
+    """`config` is the pipeline, None for the one of the corpus's lab.yaml, and `config_name` its name if it has one.
+
+    `open_lab` is called as `Lab.open` is, in a thread, and `clock` tells the seconds that a question takes; tests give
+    others.
 
     `problem` is why the corpus could not be opened, or which of its files were left out; None when all is well.
     """
@@ -50,6 +52,7 @@ class ExplorerApp(Citing):
         dsn: str | None = None,
         *,
         config: PipelineConfig | None = None,
+        config_name: str | None = None,
         open_lab: OpenLab = Lab.open,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -60,7 +63,8 @@ class ExplorerApp(Citing):
         self._dsn = dsn
         self._config = config
         self._open_lab = open_lab
-        self.labs = Labs(self._open_one)
+        names = {} if config is None or config_name is None else {config: config_name}
+        self.labs = Labs(self._open_one, names=names)
         self._leaving = threading.Event()
         self._indexing: Progress | None = None
 
@@ -157,7 +161,7 @@ class ExplorerApp(Citing):
             self._jobs.drop(kind)
         self.explore.switching(None)
         threading.Thread(target=self.labs.close, daemon=True).start()
-        self.labs = Labs(self._open_one, self.labs.earlier)
+        self.labs = Labs(self._open_one, self.labs.earlier, self.labs.names)
         self._open()
 
     def action_palette(self) -> None:

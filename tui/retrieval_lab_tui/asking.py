@@ -71,8 +71,8 @@ class Asking(Exporting):
         if self._jobs.running("ask"):
             threading.Thread(target=lab.cancel, daemon=True).start()
 
-    def _answered(self, answer: Answer) -> None:
-        self.explore.answered(answer)
+    async def _answered(self, answer: Answer) -> None:
+        await self.explore.answered(answer)
         if self.labs.now is not None:
             self.measuring.start(self.labs.now.lab, self.labs.now.config)
 

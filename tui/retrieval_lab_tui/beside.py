@@ -9,7 +9,9 @@ from textual import on
 from textual.message import Message
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.configurations import configurations
 from retrieval_lab.errors import Cancelled as WasCancelled
+from retrieval_lab.errors import LabError
 from retrieval_lab_tui.answer import Answer, Question, ask
 from retrieval_lab_tui.asking import known
 from retrieval_lab_tui.comparing import sides
@@ -43,8 +45,12 @@ class Beside(Diagnosing):
             bundle = "A bundle holds the answer of one pipeline only; open the corpus for others."
             self.say("Nothing to compare", bundle if now.lab.replayed else "Ask a question first.")
             return
+        try:
+            named = now.lab.offered(configurations(now.lab.corpus))
+        except LabError:  # choosing one of them says what is wrong
+            named = ()
         others = (now.config, *self.labs.earlier)
-        found = sides(self.labs, () if now.lab.serves_one_index else embedders(file.config, others))
+        found = sides(self.labs, () if now.lab.serves_one_index else embedders(file.config, others), named)
 
         def chosen(place: int | None) -> None:
             if place is not None:
@@ -84,8 +90,8 @@ class Beside(Diagnosing):
         super()._ask(question)
         self._ask_others(question)
 
-    def _answered(self, answer: Answer) -> None:
-        super()._answered(answer)
+    async def _answered(self, answer: Answer) -> None:
+        await super()._answered(answer)
         self._tell(answer)
 
     def _not_answered(self, error: Exception) -> None:

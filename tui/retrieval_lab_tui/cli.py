@@ -83,7 +83,8 @@ def _explorer(corpus: Path | None, choice: PipelineChoice, dsn: str | None) -> E
     from retrieval_lab_tui.app import ExplorerApp
 
     settings = choice.configured(corpus).config if choice != UNCHANGED else None
-    return ExplorerApp(corpus, dsn, config=settings)
+    name = choice.path.stem if choice.path is not None and not choice.changes else None
+    return ExplorerApp(corpus, dsn, config=settings, config_name=name)
 
 
 def _over_index(source: IndexSource) -> ExplorerApp:

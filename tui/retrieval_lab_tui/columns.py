@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.many_lists import EACH
 from retrieval_lab.retrievers.base import RetrieverSettings
 from retrieval_lab.retrievers.vector import VectorSearch
 
@@ -24,13 +25,21 @@ class Column:
 
 def columns(config: PipelineConfig) -> tuple[Column, ...]:
     """The list of each retriever, then the fused and the final one."""
-    names = "·".join(retriever.name for retriever in config.retrievers)
+    is_told_each = len(config.retrievers) <= EACH
+    ranks = f"{'·'.join(one.name for one in config.retrievers)} ranks" if is_told_each else "in lists, best rank"
     order = "" if config.mmr_lambda is None else "order MMR · "
     return (
-        *(Column(one.name, _TITLES.get(one.name, one.name), _numbers(one)) for one in config.retrievers),
-        Column("fused", "Fused", f"RRF · {names} ranks"),
-        Column("final", "Final", f"{order}score {_RERANKER_SCORES[config.reranker.kind]} · move"),
+        *(Column(one.name, _title(one), _numbers(one)) for one in config.retrievers),
+        Column("fused", "Fused", f"RRF · {ranks}"),
+        Column(
+            "final", "Final", f"{order}score {_RERANKER_SCORES.get(config.reranker.kind, config.reranker.kind)} · move"
+        ),
     )
+
+
+def _title(retriever: RetrieverSettings) -> str:
+    """The list's name; those of the usual two in words, unless another kind goes by their name."""
+    return _TITLES.get(retriever.name, retriever.name) if retriever.name == retriever.kind else retriever.name
 
 
 def _numbers(retriever: RetrieverSettings) -> str:

@@ -9,12 +9,14 @@ from typing import Any
 from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig, dotted
+from retrieval_lab.configurations import Configuration
 from retrieval_lab.settings import RERANKERS, EmbedderSettings, ModelReranker, RerankerSettings
-from retrieval_lab.types import Chunk
+from retrieval_lab.types import Chunk, Place
 from retrieval_lab_tui.answer import Answer, movement
 from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.embedders import embedder_name, lacking
 from retrieval_lab_tui.labs import Labs
+from retrieval_lab_tui.list_names import fitting
 from retrieval_lab_tui.live_settings import with_reranker
 from retrieval_lab_tui.moved import rank_style, rank_text
 from retrieval_lab_tui.status import STAGE_LABELS
@@ -33,8 +35,11 @@ class Side:
     note: str = ""
 
 
-def sides(labs: Labs, offered: Sequence[EmbedderSettings]) -> tuple[Side, ...]:
-    """What the settings of the moment can be compared with: other rerankers and embedders, the file's, those before."""
+def sides(labs: Labs, offered: Sequence[EmbedderSettings], named: Sequence[Configuration] = ()) -> tuple[Side, ...]:
+    """What the settings of the moment can be compared with.
+
+    Other rerankers and embedders, the file's settings, the configurations that have a name, and those of before.
+    """
     if labs.now is None or labs.file is None:
         return ()
     now, file = labs.now.config, labs.file.config
@@ -53,6 +58,11 @@ def sides(labs: Labs, offered: Sequence[EmbedderSettings]) -> tuple[Side, ...]:
             if one != now.embedder
         ),
         *((Side("the file's settings", file, differences(file, now)[0]),) if labs.live else ()),
+        *(
+            Side(f"configuration {one_line(one.name)}", one.config, one_line(one.description))
+            for one in named
+            if one.config is not None and one.config != now
+        ),
         *(Side("settings of before", one, differences(one, now)[0]) for one in labs.earlier if one not in (now, file)),
     ]
     return tuple({side.config: side for side in reversed(found)}.values())[::-1]
@@ -144,22 +154,35 @@ def counterpart(chunk_id: str | None, here: Answer, there: Answer) -> str | None
     return chunk_id if chunk is not None and there.chunks.get(chunk.chunk_id) == chunk else None
 
 
-def wanted_line(left: Answer, right: Answer) -> Content:
-    """The wanted passage's rank on both sides, at each stage that both have; one rank where it is the same."""
+def wanted_line(left: Answer, right: Answer, room: int) -> Content:
+    """The wanted passage's rank on both sides, at each stage that both have; one rank where it is the same.
+
+    The names of many lists are cut to fit into the room.
+    """
     if left.question.golden is None:
         return Content.styled(" no passage is marked: this question is your own", "$foreground-muted")
     if not left.fate or not right.fate:
         reason = left.trace.unlabelled or right.trace.unlabelled or "no passage holds the anchor"
         return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(reason)}")
-    stages = []
-    for stage, ours in left.fate.items():
-        theirs = right.fate.get(stage)
-        if theirs is not None:
-            old, new = rank_text(ours), rank_text(theirs)
-            style = "" if old == new else f" {rank_style(ours, theirs)}"
-            ranks = ((old, "bold"),) if old == new else ((f"{old} → ", ""), (new, f"bold{style}"))
-            stages.append(Content.assemble((f"{STAGE_LABELS.get(stage, stage)} ", "$foreground-muted"), *ranks))
+    ranks = {
+        STAGE_LABELS.get(stage, stage): _both_ranks(ours, right.fate[stage])
+        for stage, ours in left.fate.items()
+        if stage in right.fate
+    }
+    taken = sum(one.cell_length + len(" · ") + 1 for one in ranks.values())
+    names = fitting(list(ranks), room - taken) or list(ranks)
+    stages = [
+        Content.assemble((f"{name} ", "$foreground-muted"), one)
+        for name, one in zip(names, ranks.values(), strict=True)
+    ]
     verdicts = [" FOUND " if answer.fate["final"].listed else " MISS " for answer in (left, right)]
     styles = [f"bold reverse {'$success' if 'FOUND' in one else '$error'}" for one in verdicts]
     heads = ((verdicts[0], styles[0]), "→", (verdicts[1], styles[1]), (" ● ", "bold $success"))
     return Content.assemble(" ", *heads, Content(" · ").join(stages))
+
+
+def _both_ranks(ours: Place, theirs: Place) -> Content:
+    old, new = rank_text(ours), rank_text(theirs)
+    if old == new:
+        return Content.styled(old, "bold")
+    return Content.assemble(f"{old} → ", (new, f"bold {rank_style(ours, theirs)}"))

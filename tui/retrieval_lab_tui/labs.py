@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from retrieval_lab.config import Indexing, PipelineConfig
 from retrieval_lab.index import Progress
@@ -31,13 +32,19 @@ class Labs:
     """What is open of one corpus: `file` is the file's configuration served, `now` that of the moment.
 
     Both are None until the corpus is open. `earlier` are the configurations of before, the newest first, without the
-    one of the moment.
+    one of the moment. `names` are those of the configurations that were chosen by name.
     """
 
-    def __init__(self, opener: Opener, earlier: tuple[PipelineConfig, ...] = ()) -> None:
+    def __init__(
+        self,
+        opener: Opener,
+        earlier: tuple[PipelineConfig, ...] = (),
+        names: Mapping[PipelineConfig, str] = MappingProxyType({}),
+    ) -> None:
         self.file: Served | None = None
         self.now: Served | None = None
         self.earlier = earlier
+        self.names = dict(names)
         self._opener = opener
         self._open: dict[Indexing, Lab] = {}
         self._changing = threading.Lock()
@@ -47,6 +54,11 @@ class Labs:
     def live(self) -> bool:
         """Whether the settings of the moment are others than the file's."""
         return self.now is not None and self.file is not None and self.now.config != self.file.config
+
+    @property
+    def name(self) -> str | None:
+        """The name by which the configuration of the moment was chosen; None once it is another."""
+        return None if self.now is None else self.names.get(self.now.config)
 
     def serving(self, config: PipelineConfig) -> Served | None:
         """The configuration with the open lab that serves it, None where its index is not open."""

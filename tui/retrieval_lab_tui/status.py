@@ -8,6 +8,7 @@ from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
+from retrieval_lab.many_lists import found_in
 from retrieval_lab.offline import IndexLab
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.trace import Trace
@@ -16,9 +17,11 @@ from retrieval_lab_tui.answer import Answer, Question
 from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.embedders import embedder_name
 from retrieval_lab_tui.labs import Labs
+from retrieval_lab_tui.list_names import fitting
 
 STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
+_LEAST_ID = 8
 _ROOM_FOR_REASONS = 120
 _LONG_SECONDS = 0.5
 _NAMED_EXCLUSIONS = 5
@@ -32,7 +35,9 @@ def header_line(
 ) -> Content:
     """What is open; at the right what needs attention, and the golden query's place or what is going on."""
     now = None if labs is None else labs.now
-    left = Content.assemble((" retrieval lab ", "bold $accent"), " ", _corpus(None if now is None else now.lab))
+    name = None if labs is None else labs.name
+    chip = Content("") if name is None else Content.assemble((f" {one_line(name)} ", "reverse"), " ")
+    left = Content.assemble((" retrieval lab ", "bold $accent"), " ", chip, _corpus(None if now is None else now.lab))
     right = place
     if alerts:
         right = Content.assemble(Content.styled(f"{' · '.join(alerts)} ", "bold $warning"), " ", right)
@@ -121,11 +126,9 @@ def verdict_line(lab: Lab | None, answer: Answer | None, trouble: str | None, wi
         return Content.assemble((" NO LABEL ", "bold reverse $warning"), f" {one_line(answer.trace.unlabelled)}")
     top_k = answer.trace.config.top_k
     chunks = lab.index.chunks or None if lab is not None and width >= _ROOM_FOR_REASONS else None
-    lost = _lost_stages(answer)
-    stages = [_stage(stage, place, top_k, chunks, is_lost=stage in lost) for stage, place in answer.fate.items()]
-    journey = Content.styled(" › ", "$foreground-muted").join(stages)
     missed = not answer.fate["final"].listed
     verdict = Content.styled(*((" MISS ", "bold reverse $error") if missed else (" FOUND ", "bold reverse $success")))
+    journey = _journey(answer, top_k, chunks, width - verdict.cell_length - 6 - _LEAST_ID)
     room = width - journey.cell_length - verdict.cell_length - 6
     return Content.assemble(" ", verdict, (" ● ", "bold $success"), _wanted(answer, room), "  ", journey)
 
@@ -136,6 +139,15 @@ def _without_answer(lab: Lab | None) -> Content:
     if lab.golden_faults:
         return Content.assemble((" GOLDEN SET FAULTY ", "bold reverse $warning"), " ", ("!", "bold"), " says where")
     return Content.assemble(" no golden queries: press ", ("/", "bold"), " to write a question")
+
+
+def against_chip(labs: Labs | None, question: Question | None) -> Content:
+    """What is compared with the question of the golden set and the settings of the file."""
+    edited = question is not None and question.edited
+    settings = "other settings" if labs is None else one_line(labs.name or "other settings")
+    live = labs is not None and labs.live
+    what = " and ".join(name for name, holds in (("edited", edited), (settings, live)) if holds)
+    return Content.assemble(" ", (f" {what} ", "reverse"), "  ")
 
 
 def notes_line(trace: Trace) -> Content:
@@ -155,7 +167,7 @@ def _wanted(answer: Answer, room: int) -> Content:
     name = one_line(ids[0]) + (f" +{len(ids) - 1}" if len(ids) > 1 else "")
     anchor = answer.question.golden.anchor if answer.question.golden else ""
     if room < _ID_WIDTH + 20 or not anchor:
-        return Content.styled(shorten_middle(name, max(8, min(room, 40))), "bold")
+        return Content.styled(shorten_middle(name, max(_LEAST_ID, min(room, 40))), "bold")
     shown = f' "{one_line(anchor)}"'
     return Content.assemble((shorten_middle(name, 40), "bold"), shown).truncate(room, ellipsis=True)
 
@@ -169,22 +181,40 @@ def _lost_stages(answer: Answer) -> frozenset[str]:
     return frozenset([shown[lost_at]] if lost_at in shown else [])
 
 
-def _stage(stage: str, place: Place, top_k: int, chunks: int | None, *, is_lost: bool) -> Content:
-    """The stage with the rank of the wanted passage, in reverse where it was lost.
+def _journey(answer: Answer, top_k: int, chunks: int | None, room: int) -> Content:
+    """The rank at every stage: in words where those fit, else with short names, else the lists are counted only."""
+    lost, fate = _lost_stages(answer), answer.fate
+    arrow = Content.styled(" › ", "$foreground-muted")
+    labels = [STAGE_LABELS.get(stage, stage) for stage in fate]
+    for size in dict.fromkeys((chunks, None)):
+        ranks = [_rank(stage, place, top_k, size, is_lost=stage in lost) for stage, place in fate.items()]
+        taken = sum(rank.cell_length + 1 for rank in ranks) + arrow.cell_length * (len(ranks) - 1)
+        names = fitting(labels, room - taken)
+        if names is not None and (size is None or names == fitting(labels, sum(map(len, labels)))):
+            return arrow.join(map(_labelled, names, ranks))
+    lists = [place.rank if place.listed else None for stage, place in fate.items() if stage in answer.trace.lists]
+    style = "bold reverse $error" if lost & answer.trace.lists.keys() else "bold"
+    later = list(map(_labelled, labels, ranks))[len(lists) :]
+    return arrow.join([_labelled("lists", Content.styled(found_in(lists), style)), *later])
+
+
+def _labelled(label: str, rank: Content) -> Content:
+    return Content.assemble((f"{label} ", "$foreground-muted"), rank)
+
+
+def _rank(stage: str, place: Place, top_k: int, chunks: int | None, *, is_lost: bool) -> Content:
+    """The rank of the wanted passage at a stage, in reverse where it was lost.
 
     Beyond the end of a list it is red and in brackets, or with `chunks`, the size of the corpus, "246 of 687"; where
     there is none, the reason stands in its place.
     """
-    label = f"{STAGE_LABELS.get(stage, stage)} "
     lost = "reverse " if is_lost else ""
     if place.listed:
-        return Content.assemble(
-            (label, "$foreground-muted"), (str(place.rank), f"bold {lost}{'$error' if lost else ''}")
-        )
+        return Content.styled(str(place.rank), f"bold {lost}{'$error' if lost else ''}")
     if stage == "final":
         unlisted = f">{top_k}"
     elif place.rank is not None:
         unlisted = f"({place.rank})" if chunks is None else f"{place.rank} of {chunks}"
     else:
         unlisted = "–" if chunks is None or stage in ("fused", "reranked") else one_line(place.reason or "–")
-    return Content.assemble((label, "$foreground-muted"), (unlisted, f"bold {lost}$error"))
+    return Content.styled(unlisted, f"bold {lost}$error")

@@ -10,6 +10,7 @@ from textual import on
 from textual.message import Message
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.configurations import configurations
 from retrieval_lab.errors import LabError
 from retrieval_lab.index import Progress
 from retrieval_lab.retrievers.text import TextSearch
@@ -19,6 +20,7 @@ from retrieval_lab_tui.embedders import embedder_name, embedders
 from retrieval_lab_tui.jobs import Cancelled
 from retrieval_lab_tui.labs import Served
 from retrieval_lab_tui.live_settings import stepped
+from retrieval_lab_tui.screens.configurations import ConfigurationChooser
 from retrieval_lab_tui.screens.settings import SettingsScreen
 
 _SETTLE_SECONDS = 0.25
@@ -50,7 +52,7 @@ class Switching(Asking):
         if served is not None:
             self._take(served)
             return
-        self.explore.switching(index_name(config, now.config))
+        self.explore.switching(self.labs.names.get(config) or index_name(config, now.config))
         for screen in self._settings_screens():
             screen.wait()
         self._jobs.start("switch", partial(self.open_served, "switch", config), self._take, self._not_switched)
@@ -160,6 +162,27 @@ class Switching(Asking):
             screen = SettingsScreen(now.config, file.config, offered)
             screen.switching = self._jobs.running("switch")
             self.push_screen(screen)
+
+    def action_configurations(self) -> None:
+        """Choose a pipeline that has a name, and ask the question with it."""
+        now = self.labs.now
+        if now is None:
+            return
+        if now.lab.replayed:
+            self.say("No other configuration", "A bundle holds the answer of one pipeline only; open its corpus.")
+            return
+        try:
+            found = now.lab.offered(configurations(now.lab.corpus))
+        except LabError as error:
+            self.say("No configurations", str(error), error=True)
+            return
+
+        def chosen(place: int | None) -> None:
+            if place is not None and (config := found[place].config) is not None:
+                self.labs.names[config] = found[place].name
+                self._use(config)
+
+        self.push_screen(ConfigurationChooser(found, now.config, self.labs.name), chosen)
 
     def action_file_settings(self) -> None:
         if self.labs.file is not None and (self.labs.live or self._jobs.running("switch")):

@@ -9,6 +9,7 @@ from retrieval_lab.diagnosis.displacement import ANSWERS_FROM, Above, Displaceme
 from retrieval_lab.diagnosis.journey import Fused, Journey, OnList, OnTextList, OnVectorList, Reranked
 from retrieval_lab.diagnosis.nearby import Nearby
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, Token
+from retrieval_lab.many_lists import EACH, found_in
 from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore, sigmoid
 from retrieval_lab.settings import ModelReranker
@@ -82,7 +83,9 @@ def _anchor(journey: Journey) -> str:
 
 def _stages(journey: Journey) -> Iterator[str]:
     for name, one in journey.lists.items():
-        yield _stage(name, one.rank, "; ".join(_list(one)))
+        if len(name) >= _COLUMN:
+            yield name
+        yield _stage(name if len(name) < _COLUMN else "", one.rank, "; ".join(_list(one)))
         if isinstance(one, OnTextList):
             yield from _terms(one)
             if one is journey.text:
@@ -177,7 +180,7 @@ def _displacement(found: Displacement, journey: Journey) -> Iterator[str]:
     many = "1 passage stands" if len(found.above) == 1 else f"{len(found.above)} passages stand"
     where = "ahead of it " if found.stage == "reranked" or journey.in_prompt else ""
     yield f"{many} {where}in the {found.stage} list; voted there by {_votes(found)}"
-    titles = ("rank", "passage", *_list_names(found), "" if found.sentence is None else "shares")
+    titles = ("rank", "passage", *_list_titles(found), "" if found.sentence is None else "shares")
     rows = [_above(one) for one in found.above[:_SHOWN_ABOVE]]
     yield from map(_detail, _table([titles, *rows], ">" + "<" + ">" * (len(titles) - 2)))
     if len(found.above) > _SHOWN_ABOVE:
@@ -194,20 +197,24 @@ def _displacement(found: Displacement, journey: Journey) -> Iterator[str]:
             yield f"none of them shares more than {ANSWERS_FROM:.0%} of these, so none is likely to answer too"
 
 
-def _list_names(found: Displacement) -> tuple[str, ...]:
-    """The names of the lists that voted."""
-    return tuple(found.above[0].ranks) if found.above else ()
+def _list_titles(found: Displacement) -> tuple[str, ...]:
+    """The names of the lists that voted, one name for many."""
+    names = tuple(found.above[0].ranks) if found.above else ()
+    return names if len(names) <= EACH else ("lists",)
 
 
 def _votes(found: Displacement) -> str:
-    """How many passages each combination of lists voted for, the commonest first."""
-    sides = Counter(" and ".join(name for name, rank in one.ranks.items() if rank is not None) for one in found.above)
+    """How many passages each combination of lists voted for, or of many lists each of them; the commonest first."""
+    voters = [[name for name, rank in one.ranks.items() if rank is not None] for one in found.above]
+    is_many = any(len(one.ranks) > EACH for one in found.above)
+    sides = Counter(name for names in voters for name in (names if is_many else [" and ".join(names)]))
     return ", ".join(f"{side} ({number})" for side, number in sides.most_common())
 
 
 def _above(one: Above) -> tuple[str, ...]:
-    ranks = ("–" if rank is None else str(rank) for rank in one.ranks.values())
-    return str(one.rank), one.chunk_id, *ranks, "" if one.share is None else f"{one.share:.0%}"
+    ranks = ["–" if rank is None else str(rank) for rank in one.ranks.values()]
+    shown = ranks if len(ranks) <= EACH else [found_in(one.ranks.values())]
+    return str(one.rank), one.chunk_id, *shown, "" if one.share is None else f"{one.share:.0%}"
 
 
 # --- the parse view ------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from retrieval_lab_tui.actions import CHOOSER, Action, bindings
+from retrieval_lab_tui.display import safe
 from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _SHOWN = 500
@@ -53,6 +54,10 @@ class Chooser(ModalScreen[int | None]):
     def heading(self, found: str) -> tuple[str, str]:
         """What the frame says above and below; `found` tells how many fit."""
         raise NotImplementedError
+
+    def why_not(self, place: int) -> str | None:  # noqa: ARG002 - most choosers have nothing of the kind
+        """Why this one cannot be chosen; None when it can."""
+        return None
 
     @property
     def current(self) -> int | None:
@@ -94,8 +99,11 @@ class Chooser(ModalScreen[int | None]):
         self._take(event.option)
 
     def _take(self, option: Option) -> None:
-        if self.is_current:  # a click and enter may come together
-            self.dismiss(int(option.id or 0))
+        place = int(option.id or 0)
+        if (reason := self.why_not(place)) is not None:
+            self.notify(safe(reason), title="Cannot be chosen", severity="error", markup=False)
+        elif self.is_current:  # a click and enter may come together
+            self.dismiss(place)
 
     def action_move(self, rows: int) -> None:
         options = self.query_one(OptionList)

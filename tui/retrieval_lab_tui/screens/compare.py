@@ -25,6 +25,9 @@ from retrieval_lab_tui.widgets.key_line import KeyLine
 from retrieval_lab_tui.widgets.ranked_list import RankedList
 
 _SIDES = ("left", "right")
+_WANTED_LINES = 3
+_BROKEN = 14
+"""Columns of a line that may stay empty where it breaks, and the verdicts' share."""
 
 
 class CompareScreen(Screen[None]):
@@ -192,4 +195,4 @@ class CompareScreen(Screen[None]):
             return Content.assemble((" NOT ANSWERED ", "bold reverse $error"), f" {one_line(self._trouble)}")
         if len(current) < len(_SIDES):
             return Content.styled(" asking…", "bold $warning")
-        return wanted_line(current["left"], current["right"])
+        return wanted_line(current["left"], current["right"], _WANTED_LINES * (self.size.width - _BROKEN))

@@ -246,7 +246,8 @@ def _title(journey: Journey) -> Content:
 def _report(text: str, names: frozenset[str] = _NAMES) -> Iterator[Content]:
     """The lines of a report; where a line begins with one of the names, that is grey."""
     for line in text.split("\n"):
-        name, rest = line[:_NAME_WIDTH], line[_NAME_WIDTH:]
+        is_name = line in names  # one that is too long for the column of names
+        name, rest = (line, "") if is_name else (line[:_NAME_WIDTH], line[_NAME_WIDTH:])
         if name.strip() in names:
             yield Content.assemble((safe(name), "$foreground-muted"), safe(rest))
         else:

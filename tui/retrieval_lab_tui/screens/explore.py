@@ -1,4 +1,4 @@
-"""The one screen: a question, what became of the wanted passage, four lists, the passage under the cursor."""
+"""The one screen: a question, what became of the wanted passage, its lists, the passage under the cursor."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Input, Static
 
+from retrieval_lab.config import PipelineConfig
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.types import Chunk
 from retrieval_lab_tui.actions import EXPLORE, bindings
 from retrieval_lab_tui.answer import Answer, Question
-from retrieval_lab_tui.columns import Column, columns
+from retrieval_lab_tui.columns import columns
 from retrieval_lab_tui.display import marked, one_line, safe
 from retrieval_lab_tui.labs import Labs
 from retrieval_lab_tui.moved import moved
-from retrieval_lab_tui.status import asking_place, header_line, notes_line, question_place, verdict_line
+from retrieval_lab_tui.status import against_chip, asking_place, header_line, notes_line, question_place, verdict_line
 from retrieval_lab_tui.widgets.indexing_line import IndexingLine
 from retrieval_lab_tui.widgets.key_line import KeyLine
+from retrieval_lab_tui.widgets.lists import Lists
 from retrieval_lab_tui.widgets.opening import Opening
 from retrieval_lab_tui.widgets.passage import Passage
 from retrieval_lab_tui.widgets.query_line import QueryLine
@@ -36,6 +38,8 @@ from retrieval_lab_tui.widgets.tabs import Tabs
 _LEAST_WIDTH = 40
 _LEAST_HEIGHT = 10
 _TICK_SECONDS = 0.1
+_FRAME = 6
+"""Columns of a line that are not for the text in a frame."""
 
 
 class ExploreScreen(Screen[None]):
@@ -70,12 +74,11 @@ class ExploreScreen(Screen[None]):
         self.chunk: Chunk | None = None
         """The chunk whose passage is shown."""
         self._labs: Labs | None = None
-        self._columns: tuple[Column, ...] = ()
 
     @property
     def stages(self) -> tuple[str, ...]:
         """The stages that have a list on the screen, left to right."""
-        return tuple(column.stage for column in self._columns)
+        return self._lists.stages
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -94,7 +97,7 @@ class ExploreScreen(Screen[None]):
             yield Opening(id="opening")
             with Vertical(id="results"):
                 yield Tabs(id="tabs")
-                yield Horizontal(id="lists")
+                yield Lists(id="lists")
                 yield Passage(id="passage")
         yield KeyLine(EXPLORE)
 
@@ -137,7 +140,7 @@ class ExploreScreen(Screen[None]):
         self._labs, lab = labs, labs.file.lab if labs.file is not None else None
         if lab is None:
             return
-        await self._make_lists(columns(lab.config))
+        await self._arrange(lab.config)
         self.answer = self._question = self._trouble = self.golden_index = self._misses = self.chunk = None
         self._changed_files = ()
         self._problems = tuple(str(fault) for fault in (*lab.index.faults, *lab.golden_faults))
@@ -149,15 +152,20 @@ class ExploreScreen(Screen[None]):
         self.focus_lists()
         self._show_state()
 
-    async def _make_lists(self, wanted: tuple[Column, ...]) -> None:
-        if wanted == self._columns:
+    async def _arrange(self, config: PipelineConfig) -> None:
+        """Show the lists of this pipeline; the keyboard stays on its list, or goes to the final one."""
+        wanted = columns(config)
+        if wanted == self._lists.columns:
             return
-        self._columns = wanted
-        lists = self.query_one("#lists", Horizontal)
-        await lists.remove_children()
-        await lists.mount(*(RankedList(column.stage, column.title, column.numbers) for column in wanted))
+        was_focused = isinstance(self.focused, RankedList)
+        stages = [column.stage for column in wanted]
+        if self.active not in stages:
+            self.active = "final"
+            if was_focused:  # before its list is gone: the focus would go to any other
+                self.focus_lists()
+        await self._lists.set_columns(wanted)
         self._fit()
-        self._set_active(self.active if self.active in self.stages else "final")
+        self._set_active(self.active)
 
     def remember(self, questions: Sequence[str]) -> None:
         """These questions were asked before."""
@@ -193,17 +201,22 @@ class ExploreScreen(Screen[None]):
         self._trouble = reason
         self._show_state()
 
-    def answered(self, answer: Answer) -> None:
-        """Show an answer."""
+    async def answered(self, answer: Answer) -> None:
+        """Show an answer; one to the same question as before leaves the cursor on its chunk."""
+        before = self.answer
+        is_same = before is not None and before.question is answer.question
+        keep = self._list(self.active).chunk_id if is_same else None
+        await self._arrange(answer.trace.config)
         self.answer = answer
-        for column in columns(answer.trace.config):
-            self._list(column.stage).border_subtitle = Content(column.numbers)
         for stage in self.stages:
-            self._list(stage).show(answer.lists[stage], answer.total(stage), "no hits", answer.seconds(stage))
+            self._list(stage).show(answer.lists[stage], answer.total(stage), "no hits", answer.seconds(stage), keep)
+        self._lists.fit()
         self._show_state()
         self._follow()
         for stage in self.stages:
             self._list(stage).reveal_wanted()
+        if keep is not None:
+            self._list(self.active).reveal_cursor()
 
     @property
     def _is_answered(self) -> bool:
@@ -218,7 +231,7 @@ class ExploreScreen(Screen[None]):
 
     def focus_lists(self) -> None:
         """Bring the keyboard back to the active list."""
-        if self.stages:
+        if self.active in self.stages:
             self._list(self.active).focus()
 
     # What the user does.
@@ -230,10 +243,16 @@ class ExploreScreen(Screen[None]):
 
     @on(RankedList.Moved)
     def _moved(self, event: RankedList.Moved) -> None:
+        if event.ranked_list.stage not in self.stages:
+            return  # it is gone
         if event.ranked_list.has_focus and event.ranked_list.stage != self.active:
             self._set_active(event.ranked_list.stage)
         if event.ranked_list.stage == self.active:
             self._follow()
+
+    @on(RankedList.BeyondWanted)
+    def _beyond_wanted(self, event: RankedList.BeyondWanted) -> None:
+        self.action_show_list(self.stages.index(event.ranked_list.stage) + event.step)
 
     @on(Tabs.Clicked)
     def _tab_clicked(self, event: Tabs.Clicked) -> None:
@@ -290,6 +309,7 @@ class ExploreScreen(Screen[None]):
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
+        self._lists.fit()
         self.set_class(self.size.width < _LEAST_WIDTH or self.size.height < _LEAST_HEIGHT, "too-small")
         tall, narrow = self.has_class("-tall"), self.has_class("-narrow")
         for stage in self.stages:
@@ -298,13 +318,18 @@ class ExploreScreen(Screen[None]):
 
     # Drawing.
 
+    @property
+    def _lists(self) -> Lists:
+        return self.query_one(Lists)
+
     def _list(self, stage: str) -> RankedList:
-        return self.query_one(f"#list-{stage}", RankedList)
+        return self._lists.of(stage)
 
     def _set_active(self, stage: str) -> None:
         self.active = stage
         for name in self.stages:
             self._list(name).set_class(name == stage, "active")
+        self._lists.reveal(stage)
         self._show_tabs()
 
     def _follow(self) -> None:
@@ -325,7 +350,9 @@ class ExploreScreen(Screen[None]):
         place = f"{one_line(chunk.chunk_id)} · {one_line(chunk.heading_path)} · {chunk.start_char}–{chunk.end_char}"
         marks = answer.marks_of(chunk)
         text = marked(safe(chunk.text), marks.terms, marks.anchors)
-        self.query_one(Passage).show(Content(place), answer.ranks(chunk.chunk_id), text, marks.first)
+        self.query_one(Passage).show(
+            Content(place), answer.ranks(chunk.chunk_id, self.size.width - _FRAME), text, marks.first
+        )
 
     @property
     def _is_asking(self) -> bool:
@@ -362,7 +389,9 @@ class ExploreScreen(Screen[None]):
         moves = self.query_one("#moved", Static)
         moves.display = current is not None and current.before is not None
         if current is not None and current.before is not None:
-            moves.update(Content.assemble(self._against(), moved(current.before, current.trace)))
+            against = against_chip(self._labs, self._question)
+            room = self.size.width - against.cell_length
+            moves.update(Content.assemble(against, moved(current.before, current.trace, room)))
         notes = self.query_one("#notes", Static)
         notes.display = current is not None and bool(current.trace.notes)
         if current is not None:
@@ -371,14 +400,7 @@ class ExploreScreen(Screen[None]):
         self.query_one("#fate").set_class(self._trouble is not None, "troubled")
         self._show_tabs()
 
-    def _against(self) -> Content:
-        """What the answer is compared with."""
-        edited = self._question is not None and self._question.edited
-        live = self._labs is not None and self._labs.live
-        what = " and ".join(name for name, holds in (("edited", edited), ("other settings", live)) if holds)
-        return Content.assemble(" ", (f" {what} ", "reverse"), "  ")
-
     def _show_tabs(self) -> None:
         ranks = {stage: self._list(stage).wanted_rank for stage in self.stages}
         wanted = self.answer is not None and bool(self.answer.trace.relevant) and self._trouble is None
-        self.query_one(Tabs).show(self._columns, ranks if wanted else {}, self.active)
+        self.query_one(Tabs).show(self._lists.columns, ranks if wanted else {}, self.active)

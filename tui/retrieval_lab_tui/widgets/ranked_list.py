@@ -22,6 +22,10 @@ from retrieval_lab_tui.display import one_line
 _SCORE_WIDTH = 6
 _ID_WIDTH_IN_ONE_LINE = 26
 _INDENT = 6
+_CORNERS = 4
+"""Cells of the frame's top line that are not for its title."""
+_HINT_WIDTH = 13
+"""Cells of `‹ 2 more` with what stands around it."""
 _MARKS = 2
 _ROOM_FOR_HEADING = 16
 _ROOM_FOR_NUMBERS = 46
@@ -92,10 +96,22 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         def control(self) -> RankedList:
             return self.ranked_list
 
+    class BeyondWanted(Message):
+        """The list out of sight on the left (-1) or on the right (1) of this one is to be shown."""
+
+        def __init__(self, ranked_list: RankedList, step: int) -> None:
+            super().__init__()
+            self.ranked_list = ranked_list
+            self.step = step
+
     def __init__(self, stage: str, title: str, subtitle: str) -> None:
         super().__init__(id=f"list-{stage}")  # a retriever may have the name of another widget
         self.stage = stage
         self.title = title
+        self.numbers = subtitle
+        """What the scores and details are."""
+        self._tally = ""
+        self._hidden = (0, 0)
         self.rows: tuple[Row, ...] = ()
         self._detail_width = self._grade_width = 0
         self._drawn: dict[tuple[object, ...], Strip] = {}
@@ -103,8 +119,18 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         self.border_title = Content(title)
         self.border_subtitle = Content(subtitle)
 
-    def show(self, rows: tuple[Row, ...], total: int, empty_text: str, seconds: float | None = None) -> None:
-        """Put in new rows, of `total` in all; the cursor goes to the first wanted row, else to the first."""
+    def show(
+        self,
+        rows: tuple[Row, ...],
+        total: int,
+        empty_text: str,
+        seconds: float | None = None,
+        keep: str | None = None,
+    ) -> None:
+        """Put in new rows, of `total` in all.
+
+        The cursor goes to the chunk `keep` where the list has it, else to the first wanted row, else to the first.
+        """
         self.rows = rows
         self._drawn.clear()
         self._detail_width = max((len(row.detail) for row in rows), default=0)
@@ -112,8 +138,11 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         self.empty_text = empty_text
         count = f"{total}" if total == len(rows) else f"{len(rows)} of {total}"
         time = "" if seconds is None else f" · {seconds * 1e3:.0f} ms"
-        self.border_title = Content(f"{self.title} · {count}{time}")
-        self.set_reactive(RankedList.cursor, next((i for i, row in enumerate(rows) if row.wanted), 0))
+        self._tally = f" · {count}{time}"
+        self._draw_title()
+        places = {row.chunk_id: place for place, row in enumerate(rows)}
+        wanted = next((place for place, row in enumerate(rows) if row.wanted), 0)
+        self.set_reactive(RankedList.cursor, places.get(keep or "", wanted))
         self._measure()
         self._reveal(self.cursor)
 
@@ -132,6 +161,32 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         position = next((i for i, row in enumerate(self.rows) if row.wanted), None)
         if position is not None:
             self._reveal(position)
+
+    def reveal_cursor(self) -> None:
+        """Bring the row under the cursor into view."""
+        self._reveal(self.cursor)
+
+    def _draw_title(self) -> None:
+        """The title, cut in its middle where the number of rows would have no room."""
+        room = self.size.width - _CORNERS - len(self._tally) if self.size.width else len(self.title)
+        self.border_title = Content(f"{shorten_middle(self.title, max(1, room))}{self._tally}")
+
+    def tell_hidden(self, left: int, right: int) -> None:
+        """So many lists beyond this one are out of sight on its left, or on its right."""
+        self._hidden = (left, right)
+        self._draw_numbers()
+
+    def _draw_numbers(self) -> None:
+        """What the numbers are, below; and at the outer corner how many lists are out of sight there."""
+        left, right = self._hidden
+        self.styles.border_subtitle_align = "left" if left else "right"
+        room = max(0, self.size.width - _HINT_WIDTH) if left or right else len(self.numbers)
+        numbers = Content(shorten_middle(self.numbers, room))
+        if left:
+            numbers = Content.assemble((f"‹ {left} more", "bold $accent"), "  ", numbers)
+        elif right:
+            numbers = Content.assemble(numbers, "  ", (f"{right} more ›", "bold $accent"))
+        self.border_subtitle = numbers
 
     def validate_cursor(self, cursor: int) -> int:
         return max(0, min(cursor, len(self.rows) - 1))
@@ -166,9 +221,20 @@ class RankedList(ScrollView, can_focus=True, inherit_bindings=False):
         offset = event.get_content_offset(self)
         if offset is not None and self.rows:
             self.cursor = (offset.y + self.scroll_offset.y) // self.row_lines
+        elif event.y == self.outer_size.height - 1 and any(self._hidden):
+            self._click_below(event.x)
+
+    def _click_below(self, x: int) -> None:
+        left, right = self._hidden
+        if left and x <= _HINT_WIDTH:
+            self.post_message(self.BeyondWanted(self, -1))
+        elif right and x >= self.outer_size.width - _HINT_WIDTH:
+            self.post_message(self.BeyondWanted(self, 1))
 
     def on_resize(self) -> None:
         self._measure()
+        self._draw_title()
+        self._draw_numbers()
 
     def _measure(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self.rows) * self.row_lines)
