@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from retrieval_lab.config import Indexing, PipelineConfig
-from retrieval_lab.config_file import DEFAULT, EffectiveConfig, Override, effective_config
+from retrieval_lab.config_file import DEFAULT, EffectiveConfig, Override, effective_config, parts_of
 from retrieval_lab.errors import InputError
 from retrieval_lab.portable import embedder_named
 from retrieval_lab.ragindex import Meta
@@ -51,8 +51,7 @@ def index_config(
     """
     names: dict[str, Any] = {"bm25": {}, "flat": {}} if embeds else {"bm25": {}}
     usual = Override(INDEX, "retrievers", names)
-    file = effective_config(None, path=path)
-    named = any(key.startswith("retrievers.") and origin != DEFAULT for key, origin in file.origins.items())
+    named = path is not None and "retrievers" in parts_of(path)
     given = effective_config(None, path=path, overrides=[*(() if named else (usual,)), *overrides])
     _require_settled(given, indexing)
     return replace(

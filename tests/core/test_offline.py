@@ -20,6 +20,7 @@ import pytest
 from retrieval_lab import lab as lab_module
 from retrieval_lab.answering import grounds
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.configurations import configurations
 from retrieval_lab.database import Database
 from retrieval_lab.diagnosis.bundle import make_bundle, read_bundle, write_bundle
 from retrieval_lab.diagnosis.funnel import funnel
@@ -316,6 +317,17 @@ def test_settings_come_from_a_file_and_from_options(folder: Path, tmp_path: Path
     assert (config.top_k, config.reranker.kind, config.mmr_lambda) == (3, "none", None)
     config = IndexSource(folder, overrides=("retrievers.flat.n=9",)).open().config
     assert [(one.name, one.n) for one in config.retrievers] == [("bm25", 50), ("flat", 9)]
+
+
+def test_the_configurations_that_have_a_name_are_offered_as_they_work_over_the_index(opened: IndexLab) -> None:
+    found = {one.name: one for one in opened.offered(configurations(opened.corpus))}
+    served = {name for name, one in found.items() if one.config is not None}
+    assert {"bm25", "bm25-stemmed", "tfidf", "lsa"} <= served
+    assert not {"default", "vector", "hnsw", "full-text"} & served
+    assert "PostgreSQL" in found["default"].faults[0]
+    config = found["bm25-stemmed"].config
+    assert config is not None
+    assert opened.trace("rising dough", config).final[0].chunk_id == "bread#002"
 
 
 def test_what_the_index_settles_cannot_be_set_otherwise(folder: Path) -> None:

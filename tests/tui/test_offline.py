@@ -87,6 +87,7 @@ async def test_it_shows_what_the_index_holds_with_the_labels_of_the_corpus(
         await pilot.press("p")
         await answered(pilot, QUESTION)
         monkeypatch.setattr(ExplorerApp, "_run", lambda _, editor: edited.append(" ".join(editor.command)))
+        monkeypatch.setenv("EDITOR", "nano")
         await pilot.press("o")
         assert str(small_corpus / "docs" / "bread.md") in edited[0]
         await pilot.press("y")

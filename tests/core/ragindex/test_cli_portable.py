@@ -184,11 +184,13 @@ def test_an_embedder_that_is_not_to_be_had_by_its_name_leaves_bm25(tmp_path: Pat
 def test_the_python_of_the_page_on_the_format_runs(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index-format.md").read_text("utf-8"), re.DOTALL)
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index-format.md").read_text("utf-8"), re.DOTALL)
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(tempfile, "mkdtemp", lambda: str(tmp_path))
-    exec(snippet, {})
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["1", "2", "3"]
+    exec("\n".join(snippets), {})
+    *found, final = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in found] == ["1", "2", "3"]
+    assert final.startswith("['the-lamplighter-of-brasov#001', ")
     assert len(Index.open(tmp_path / "index").chunks) == 687
 
 
