@@ -18,8 +18,8 @@ from retrieval_lab.metrics import QueryResult, evaluate_queries, labelled
 from retrieval_lab.passages import Passages, StoredPassages
 from retrieval_lab.pipeline import Leg, Pipeline, Stored
 from retrieval_lab.rerankers import Reranker
-from retrieval_lab.retrievers.base import Retriever, Surroundings
-from retrieval_lab.settings import RerankerSettings
+from retrieval_lab.retrievers.base import Retriever, RetrieverSettings, Surroundings
+from retrieval_lab.settings import ExpansionSettings, RerankerSettings
 from retrieval_lab.store import Table, fetch, unknown_documents
 from retrieval_lab.support import looked_at, strongest
 from retrieval_lab.types import Filter, GoldenQuery, Stages
@@ -85,8 +85,18 @@ class Reading:
 def assembled(config: PipelineConfig, on: Surroundings, reranker: Reranker | None) -> Pipeline:
     """The pipeline of the configuration, with its reranker already built. Raises as `require_some` does."""
     require_some(on.conn, config.filter, on.table)
-    retrievers = [settings.build(on) for settings in config.retrievers]
+    retrievers = [built(settings, config.expansion, on) for settings in config.retrievers]
     return composed(config, retrievers, partial(fetch, on.conn, table=on.table), on.vectors, reranker)
+
+
+def built(settings: RetrieverSettings, expansion: ExpansionSettings, on: Surroundings) -> Retriever:
+    """The retriever of the settings, with the expansion where that covers it."""
+
+    def texts(chunk_ids: Sequence[str]) -> dict[str, str]:
+        found = fetch(on.conn, chunk_ids, table=on.table)
+        return {chunk_id: on.table.indexed(chunk) for chunk_id, (chunk, _) in found.items()}
+
+    return expansion.around(settings.build(on), texts)
 
 
 def require_some(conn: Connection[Any], filter: Filter, table: Table) -> None:

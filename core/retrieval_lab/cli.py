@@ -35,6 +35,7 @@ from retrieval_lab import (
     cli_score,
     cli_search,
     cli_split,
+    cli_tune,
 )
 from retrieval_lab.errors import LabError
 
@@ -61,6 +62,7 @@ app.command("index")(cli_index.index)
 app.command("export-index")(cli_portable.export_index)
 app.command("eval")(cli_eval.evaluate)
 app.command("calibrate")(cli_calibrate.calibrate)
+app.command("tune")(cli_tune.tune)
 app.command("compare")(cli_compare.compare)
 app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)

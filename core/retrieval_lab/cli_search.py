@@ -183,6 +183,8 @@ def _reading(made: Trace) -> Iterator[tuple[str, str]]:
         found = getattr(made.parsed, name)
         if found:
             yield name.replace("_", " "), " ".join(found)
+    for name, expansion in made.expansions.items():
+        yield f"{name} expanded", str(expansion)
 
 
 def _stages(made: Trace) -> Iterator[tuple[str, ...]]:

@@ -59,6 +59,10 @@ class IndexPassages:
     def indexed(self, chunk: Chunk) -> str:
         return self.corpus.indexed(chunk)
 
+    def indexed_texts(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """What of each of the chunks is searched for words."""
+        return {chunk.chunk_id: self.indexed(chunk) for chunk, _ in self.fetch(chunk_ids).values()}
+
     def question_terms(self, query: str, parsed: TextQuery) -> Terms:  # noqa: ARG002 - no operator excludes anything
         stems = stem_index(self.corpus)
         return Terms({stem: stems.idf(stem) for stem in sorted(set(stemmed(terms(query))))}, stems.n)
@@ -77,8 +81,8 @@ class IndexPassages:
 
     def _held(self, chunk_ids: Sequence[str]) -> dict[str, frozenset[str]]:
         """The stems of each of the chunks that are there."""
-        chunks = self.fetch(chunk_ids).values()
-        return {chunk.chunk_id: frozenset(stemmed(terms(self.indexed(chunk)))) for chunk, _ in chunks}
+        texts = self.indexed_texts(chunk_ids)
+        return {chunk_id: frozenset(stemmed(terms(text))) for chunk_id, text in texts.items()}
 
     # How a text is read.
 

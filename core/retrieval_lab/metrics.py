@@ -238,10 +238,10 @@ def judge(
     wanted = query.grades if by_document else dict.fromkeys(relevant_ids, 1)
     positive = {key for key, grade in wanted.items() if grade > 0}
     rows = _best_of_documents(made.final) if by_document else made.final
-    lists = {name: _scored([hit.chunk_id for hit in hits], by_document) for name, hits in made.lists.items()}
-    fused = _scored([row.chunk_id for row in made.fused[:n]], by_document)
-    reranked = _scored([row.chunk_id for row in made.reranked], by_document)
-    final = _scored([row.chunk_id for row in rows], by_document)[:k]
+    lists = {name: scored_ids([hit.chunk_id for hit in hits], by_document) for name, hits in made.lists.items()}
+    fused = scored_ids([row.chunk_id for row in made.fused[:n]], by_document)
+    reranked = scored_ids([row.chunk_id for row in made.reranked], by_document)
+    final = scored_ids([row.chunk_id for row in rows], by_document)[:k]
     stages = {**lists, "fused": fused, "reranked": reranked, "final": final}
     return QueryResult(
         query=query,
@@ -258,7 +258,7 @@ def judge(
     )
 
 
-def _scored(chunk_ids: Sequence[str], by_document: bool) -> Sequence[str]:
+def scored_ids(chunk_ids: Sequence[str], by_document: bool) -> Sequence[str]:
     """The ids that a list is scored by: its own, or those of its documents, each at its first chunk."""
     return list(dict.fromkeys(map(doc_id_of, chunk_ids))) if by_document else chunk_ids
 

@@ -174,7 +174,8 @@ class IndexLab(Lab):
         unknown = [doc_id for doc_id in config.filter.doc_ids if doc_id not in self.passages.doc_ids]
         mask = self.passages.corpus.index.mask(config.filter)
         refuse_empty(config.filter, unknown, lambda: mask is None or bool(mask.any()))
-        retrievers = [one.build(on) for one in config.retrievers if isinstance(one, InMemorySettings)]
+        built = [one.build(on) for one in config.retrievers if isinstance(one, InMemorySettings)]
+        retrievers = [config.expansion.around(one, self.passages.indexed_texts) for one in built]
         return composed(config, retrievers, self.passages.fetch, on.vectors, self._reranker(config.reranker))
 
     def _trace(self, reading: Reading, pipeline: Pipeline, query: str | GoldenQuery) -> Trace:

@@ -1,4 +1,4 @@
-"""The parts of a pipeline besides retrievers: a frozen class for each kind of chunker, embedder, fusion and reranker.
+"""The parts of a pipeline besides retrievers: a frozen class for each kind.
 
 A kind's class holds the settings that have an effect in it and no others, checks them, and builds the part.
 """
@@ -22,7 +22,8 @@ from retrieval_lab.chunkers import (
 )
 from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL, Embedder, FastEmbedder, HashEmbedder
 from retrieval_lab.errors import SettingError
-from retrieval_lab.hybrid import RRF_K, rrf, rrf_part
+from retrieval_lab.expansion import FEEDBACK, ORIGINAL_WEIGHT, TERMS
+from retrieval_lab.fusion import RRF_K, best_rank, minmax, rrf, rrf_part, scaled
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.rerankers import (
     BM25_B,
@@ -32,6 +33,8 @@ from retrieval_lab.rerankers import (
     LexicalReranker,
     Reranker,
 )
+from retrieval_lab.retrievers.base import Retriever
+from retrieval_lab.retrievers.expanded import ExpandedRetriever, Texts
 from retrieval_lab.store import MAX_INDEXED_DIMS
 from retrieval_lab.types import Chunk, Document, Hit, Ranked
 
@@ -148,6 +151,54 @@ class ModelEmbedding:
 
 
 @dataclass(frozen=True, slots=True)
+class NoExpansion:
+    """Every list is made for the query as it is."""
+
+    kind: ClassVar[str] = "none"
+
+    def covers(self, name: str) -> bool:  # noqa: ARG002 - of no list
+        """Whether the query is expanded for the list of this name."""
+        return False
+
+    def around(self, retriever: Retriever, texts: Texts) -> Retriever:  # noqa: ARG002 - none is needed
+        """The retriever, which expands nothing."""
+        return retriever
+
+
+@dataclass(frozen=True, slots=True)
+class Rm3Expansion:
+    """RM3 (`expansion.rm3`) with the best `terms` words of `feedback` chunks, for the list `of`, None for every list.
+
+    The query itself counts `original_weight`, from 0 to 1. Raises SettingError.
+    """
+
+    kind: ClassVar[str] = "rm3"
+
+    feedback: int = FEEDBACK
+    terms: int = TERMS
+    original_weight: float = ORIGINAL_WEIGHT
+    of: str | None = None
+
+    def __post_init__(self) -> None:
+        _at_least("feedback", self.feedback, 1)
+        _at_least("terms", self.terms, 1)
+        if not 0 <= self.original_weight <= 1:
+            raise SettingError("original_weight", self.original_weight, "0 (feedback alone) to 1 (the query alone)")
+
+    def covers(self, name: str) -> bool:
+        """Whether the query is expanded for the list of this name."""
+        return self.of is None or self.of == name
+
+    def around(self, retriever: Retriever, texts: Texts) -> Retriever:
+        """The retriever with expansion where it is covered; `texts` has the indexed texts of chunks."""
+        if not self.covers(retriever.name):
+            return retriever
+        return ExpandedRetriever(
+            retriever, texts, feedback=self.feedback, terms=self.terms, original_weight=self.original_weight
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RrfFusion:
     """Reciprocal rank fusion; the first `n` fused chunks are the pool that is reranked."""
 
@@ -165,10 +216,32 @@ class RrfFusion:
         """Every chunk of the lists by fused score."""
         return rrf(lists, self.k, weights)
 
-    def parts(self, ranks: Sequence[int | None], weights: Sequence[float]) -> list[float]:
-        """What each list adds to the fused score of a chunk with these ranks, 0 where it does not hold the chunk."""
+    def parts(self, chunk_id: str, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[float]:
+        """What each list adds to the fused score of the chunk, 0 where it does not hold it."""
+        ranks = (best_rank(chunk_id, hits) for hits in lists)
         pairs = zip(ranks, weights, strict=True)
         return [0.0 if rank is None else rrf_part(weight, self.k, rank) for rank, weight in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class MinMaxFusion:
+    """The weighted sum of scores, those of each list scaled to 0..1; the first `n` chunks are reranked."""
+
+    kind: ClassVar[str] = "minmax"
+
+    n: int = 50
+
+    def __post_init__(self) -> None:
+        _at_least("n", self.n, 1)
+
+    def fuse(self, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[Ranked]:
+        """Every chunk of the lists by fused score."""
+        return minmax(lists, weights)
+
+    def parts(self, chunk_id: str, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[float]:
+        """What each list adds to the fused score of the chunk, 0 where it does not hold it."""
+        pairs = zip(lists, weights, strict=True)
+        return [weight * scaled(hits).get(chunk_id, 0.0) for hits, weight in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,14 +304,16 @@ class ModelReranker:
 
 ChunkerSettings = MarkdownChunker | WordChunker | SentenceChunker | DocumentChunker
 EmbedderSettings = HashEmbedding | ModelEmbedding
-FusionSettings = RrfFusion
+ExpansionSettings = NoExpansion | Rm3Expansion
+FusionSettings = RrfFusion | MinMaxFusion
 RerankerSettings = NoReranker | Bm25Reranker | ModelReranker
 
 CHUNKERS: dict[str, type[ChunkerSettings]] = {
     kind.kind: kind for kind in (MarkdownChunker, WordChunker, SentenceChunker, DocumentChunker)
 }
 EMBEDDERS: dict[str, type[EmbedderSettings]] = {kind.kind: kind for kind in (HashEmbedding, ModelEmbedding)}
-FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion,)}
+EXPANSIONS: dict[str, type[ExpansionSettings]] = {kind.kind: kind for kind in (NoExpansion, Rm3Expansion)}
+FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion, MinMaxFusion)}
 RERANKERS: dict[str, type[RerankerSettings]] = {kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker)}
 
 

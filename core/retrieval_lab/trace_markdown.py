@@ -29,7 +29,9 @@ def _lines(trace: Trace) -> Iterator[str]:
         yield ""
     for note in trace.notes:
         yield f"- {_inline(note)}"
-    if trace.notes:
+    for name, expansion in trace.expansions.items():
+        yield f"- {_inline(name)} expanded {_inline(str(expansion))}"
+    if trace.notes or trace.expansions:
         yield ""
     for chunk_id, found in trace.truncated.items():
         yield f"- {_inline(chunk_id)}: {'; '.join(map(str, found))}"

@@ -419,3 +419,15 @@ def test_no_process_is_started(folder: Path, corpus: Path, tmp_path: Path) -> No
     assert not (data / "pg").exists()
     assert not list(data.glob("**/PG_VERSION"))
     shutil.rmtree(data, ignore_errors=True)
+
+
+def test_a_query_is_expanded_over_an_index_as_over_the_server(corpus_dir: Path, tmp_path: Path) -> None:
+    export_index(corpus_dir, PipelineConfig().indexing).index.write(tmp_path / "index")
+    expanded = ("expansion.kind=rm3", "expansion.of=bm25")
+    with (
+        IndexSource(tmp_path / "index", corpus_dir, overrides=expanded).open() as ours,
+        Lab.open(corpus_dir, ours.config) as server,
+    ):
+        here, there = ours.trace(ours.golden[7]), server.trace(server.golden[7])
+        assert ours.config.expansion.kind == "rm3"
+        assert (here.lists, here.final) == (there.lists, there.final)

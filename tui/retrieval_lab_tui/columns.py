@@ -11,7 +11,8 @@ from retrieval_lab.retrievers.vector import VectorSearch
 
 _TITLES = {"vector": "Vector", "text": "Full text"}
 _SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
-_RERANKER_SCORES = {"none": "RRF", "lexical": "BM25", "cross-encoder": "logit"}
+_FUSIONS = {"rrf": "RRF", "minmax": "min-max sum"}
+_RERANKER_SCORES = {"lexical": "BM25", "cross-encoder": "logit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,12 @@ def columns(config: PipelineConfig) -> tuple[Column, ...]:
     """The list of each retriever, then the fused and the final one."""
     is_told_each = len(config.retrievers) <= EACH
     ranks = f"{'·'.join(one.name for one in config.retrievers)} ranks" if is_told_each else "in lists, best rank"
+    fusion = _FUSIONS[config.fusion.kind]
     order = "" if config.mmr_lambda is None else "order MMR · "
     return (
         *(Column(one.name, _title(one), _numbers(one)) for one in config.retrievers),
-        Column("fused", "Fused", f"RRF · {ranks}"),
-        Column(
-            "final", "Final", f"{order}score {_RERANKER_SCORES.get(config.reranker.kind, config.reranker.kind)} · move"
-        ),
+        Column("fused", "Fused", f"{fusion} · {ranks}"),
+        Column("final", "Final", f"{order}score {_RERANKER_SCORES.get(config.reranker.kind, fusion)} · move"),
     )
 
 

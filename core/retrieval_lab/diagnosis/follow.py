@@ -29,6 +29,7 @@ from retrieval_lab.passages import Passages, StoredPassages, passage
 from retrieval_lab.pipeline import Leg, Pipeline
 from retrieval_lab.rerankers import TermwiseReranker
 from retrieval_lab.retrievers.base import Traceable
+from retrieval_lab.retrievers.expanded import second_search
 from retrieval_lab.retrievers.text import TextRetriever
 from retrieval_lab.retrievers.vector import VectorRetriever, VectorSearch
 from retrieval_lab.text import words
@@ -193,10 +194,11 @@ def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Pass
         "score": place.score,
         "reason": place.reason,
     }
-    if isinstance(retriever, VectorRetriever):
-        return _on_vector_list(common, retriever, trace, pipeline, chunk.chunk_id)
-    if isinstance(retriever, TextRetriever):
-        found = retriever.terms(trace.query, chunk.chunk_id)
+    inner, searched = second_search(retriever, trace.query, pipeline.filter)
+    if isinstance(inner, VectorRetriever):
+        return _on_vector_list(common, inner, searched, trace, pipeline, chunk.chunk_id)
+    if isinstance(inner, TextRetriever):
+        found = inner.terms(searched, chunk.chunk_id)
         held = set(words(corpus.indexed(chunk)))
         stop_words = tuple(word for word in trace.parsed.stop_words if word in held)
         return OnTextList(
@@ -211,7 +213,7 @@ def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Pass
 
 
 def _on_vector_list(
-    common: dict[str, Any], retriever: VectorRetriever, trace: Trace, pipeline: Pipeline, chunk_id: str
+    common: dict[str, Any], retriever: VectorRetriever, query: str, trace: Trace, pipeline: Pipeline, chunk_id: str
 ) -> OnVectorList:
     settings = next(one for one in trace.config.retrievers if one.name == retriever.name)
     scan = settings.scan if isinstance(settings, VectorSearch) else None
@@ -219,7 +221,7 @@ def _on_vector_list(
     depth = min(max(n, rank or 0), MAX_EF_SEARCH)
     if scan == "hnsw" and listed is not None:
         return OnVectorList(**common, scan=scan, index_rank=listed, index_depth=n)
-    hits = retriever.through_index(trace.query, depth, pipeline.filter) if rank is not None else []
+    hits = retriever.through_index(query, depth, pipeline.filter) if rank is not None else []
     return OnVectorList(**common, scan=scan, index_rank=_rank(hits, chunk_id), index_depth=depth)
 
 
@@ -228,7 +230,7 @@ def _fused(trace: Trace, chunk_id: str) -> Fused | None:
     if row is None:
         return None
     fusion = trace.config.fusion
-    parts = fusion.parts(row.ranks, [retriever.weight for retriever in trace.config.retrievers])
+    parts = fusion.parts(chunk_id, list(trace.lists.values()), [one.weight for one in trace.config.retrievers])
     return Fused(row.rank, row.score, dict(zip(trace.lists, parts, strict=True)), fusion.n)
 
 

@@ -82,7 +82,8 @@ class OnTextList(OnList):
 class Fused:
     """Its place in the whole union of the lists, of which the first `n` are the pool.
 
-    `parts` is what each list adds to the score, by name: weight / (k + rank), 0 for a list that does not hold it.
+    `parts` is what each list adds to the score, by name: weight / (k + rank) of RRF, weight * scaled score of min-max
+    fusion; 0 for a list that does not hold it.
     """
 
     rank: int

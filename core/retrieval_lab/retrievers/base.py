@@ -21,7 +21,7 @@ from retrieval_lab.corpus_index import CorpusIndex, IndexKeeper
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import SettingError
 from retrieval_lab.store import CHUNKS, Table
-from retrieval_lab.types import EVERYTHING, Filter, Hit, Place, TextQuery
+from retrieval_lab.types import EVERYTHING, Expansion, Filter, Hit, Place, TextQuery
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
@@ -44,7 +44,8 @@ class Found:
     `matching` is how many chunks it would have without a cut, None where nobody wanted to know.
 
     `parsed` is the query as full-text search read it, None where that was not asked; `plan` is the server's plan, a
-    line each; `notes` says what a person should know about the list.
+    line each; `notes` says what a person should know about the list. `expansion` is what was searched in the place of
+    the query, None where that was the query itself.
     """
 
     hits: tuple[Hit, ...]
@@ -52,6 +53,7 @@ class Found:
     plan: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     matching: int | None = None
+    expansion: Expansion | None = None
 
 
 @runtime_checkable
@@ -63,6 +65,13 @@ class Traceable(Protocol):
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         """Where each of the chunks stands in the whole corpus, or why it stands nowhere."""
+
+
+def found_by(retriever: Retriever, query: str, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
+    """What any retriever finds, with what it can tell about it."""
+    if isinstance(retriever, Traceable):
+        return retriever.find(query, n, filter, explain=explain)
+    return Found(tuple(retriever.search(query, n, filter)))
 
 
 Terms = Mapping[str, float]
