@@ -92,7 +92,11 @@ class CorpusIndex:
     @property
     def texts(self) -> list[str]:
         """What of each row is indexed."""
-        return [self._table.indexed(chunk_of(chunk)) for chunk in self.index.chunks]
+        return [self.indexed(chunk_of(chunk)) for chunk in self.index.chunks]
+
+    def indexed(self, chunk: Chunk) -> str:
+        """What of a chunk is indexed."""
+        return self._table.indexed(chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,8 @@ def _read(conn: Connection[Any], table: Table, dims: int) -> tuple[Sequence[Inde
     for number, row in enumerate(rows):
         source, uri, title = row[7:]
         chunks.append(indexed_chunk(Chunk(*row[:6]), source=source, uri=uri, title=title))
-        vectors[number] = Vector.from_binary(row[6]).to_numpy()
+        if row[6] is not None:  # a table that others made may lack some; those stay zero, which no search finds
+            vectors[number] = Vector.from_binary(row[6]).to_numpy()
     return chunks, vectors
 
 

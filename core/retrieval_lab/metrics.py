@@ -196,8 +196,15 @@ def labels(
     conn: Connection[Any], golden: Sequence[GoldenQuery], *, table: Table = CHUNKS
 ) -> list[tuple[GoldenQuery, frozenset[str]]]:
     """Each golden query with the ids of the chunks in the table that are relevant for it."""
+    return labelled(golden, partial(chunks_of, conn, table=table))
+
+
+def labelled(
+    golden: Sequence[GoldenQuery], documents: Callable[[Sequence[str]], Iterable[Chunk]]
+) -> list[tuple[GoldenQuery, frozenset[str]]]:
+    """Each golden query with the ids of the relevant ones among the chunks that `documents` gives for doc_ids."""
     by_doc: dict[str, list[Chunk]] = {}
-    for chunk in chunks_of(conn, list({doc_id for query in golden for doc_id in query.doc_ids}), table=table):
+    for chunk in documents(list({doc_id for query in golden for doc_id in query.doc_ids})):
         by_doc.setdefault(chunk.doc_id, []).append(chunk)
     of_query = ((query, [chunk for doc_id in query.doc_ids for chunk in by_doc.get(doc_id, ())]) for query in golden)
     return [(query, frozenset(relevant(chunks, query))) for query, chunks in of_query]

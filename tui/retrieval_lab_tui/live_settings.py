@@ -27,6 +27,9 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "weight": tuple(tenths / 10 for tenths in range(31)),
     "mmr_lambda": tuple(tenths / 10 for tenths in range(11)),
     "k1": tuple(tenths / 10 for tenths in range(31)),
+    "sublinear": (False, True),
+    "bigrams": (False, True),
+    "nprobe": (1, 2, 4, 8, 16, 32),
     "b": tuple(tenths / 10 for tenths in range(11)),
 }
 

@@ -9,6 +9,7 @@ from textual.content import Content
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
 from retrieval_lab.many_lists import found_in
+from retrieval_lab.offline import IndexLab
 from retrieval_lab.settings import RrfFusion
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.trace import Trace
@@ -81,9 +82,12 @@ def _corpus(lab: Lab | None) -> str:
         return ""
     if lab.replayed:
         return f"a bundle of {one_line(str(lab.corpus))}"
-    parts = lab.corpus.resolve().parts[-2:]
+    if isinstance(lab, IndexLab):
+        name = f"index {one_line(lab.folder.resolve().name)} · {lab.server}"
+    else:
+        name = one_line("/".join(lab.corpus.resolve().parts[-2:]))
     documents = lab.index.unchanged + len(lab.index.indexed)
-    return f"{one_line('/'.join(parts))} · {documents} docs · {lab.index.chunks} chunks"
+    return f"{name} · {documents} docs · {lab.index.chunks} chunks"
 
 
 def _settings(lab: Lab, config: PipelineConfig) -> str:
@@ -98,8 +102,8 @@ def _settings(lab: Lab, config: PipelineConfig) -> str:
         *diversity,
         f"k {config.top_k}",
     )
-    server = "no server" if lab.replayed else "embedded" if lab.embedded else "own server"
-    return f"{' │ '.join(settings)}   {server}   "
+    server = "" if isinstance(lab, IndexLab) else f"{lab.server}   "  # an index says so beside its name
+    return f"{' │ '.join(settings)}   {server}"
 
 
 def _filter(filter: Filter) -> tuple[str, ...]:

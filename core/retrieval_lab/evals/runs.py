@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.corpus import read_corpus
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import other_runs, require_free
 from retrieval_lab.evals.measures import AT_CUT
@@ -130,12 +129,15 @@ def run(
     *,
     k: int | None = None,
     split: str | None = None,
+    golden: Sequence[GoldenQuery] | None = None,
+    documents: Searched | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Evaluate the golden set of the lab's corpus under a configuration, by default the lab's own, cut at k.
 
-    With `split` only the queries of that split are evaluated.
+    With `split` only the queries of that split are evaluated, with `golden` these queries instead of the golden set's.
+    `documents` is what `searched` returned for the lab, for who makes several runs of one.
     The run's name is made from its time. `progress` and `cancelled` are as for `Lab.evaluate_queries`.
 
     Raises as that does, and InputError when files changed after they were indexed, since then nobody could say what
@@ -144,28 +146,28 @@ def run(
     config = config or lab.config
     if k is not None:
         config = replace(config, top_k=k)
-    documents, folders = _searched(lab)
+    documents = searched(lab) if documents is None else documents
     began = datetime.now(UTC)
-    results = lab.evaluate_queries(config, split=split, progress=progress, cancelled=cancelled)
-    golden = [result.query for result in results]
+    results = lab.evaluate_queries(config, split=split, golden=golden, progress=progress, cancelled=cancelled)
+    asked = [result.query for result in results]
     held_out = [query for query in lab.golden if query.split in HELD_OUT]
     return Run(
         name=began.strftime("%Y%m%d-%H%M%S"),
         created=began.isoformat(timespec="seconds"),
         corpus=CorpusFacts(
             folder=lab.corpus.name,
-            documents_hash=hash_of_documents(documents),
-            golden_hash=hash_of_golden(golden),
-            documents=len(documents),
+            documents_hash=documents.hash,
+            golden_hash=hash_of_golden(asked),
+            documents=documents.number,
             chunks=lab.index.chunks,
-            queries=len(golden),
+            queries=len(asked),
             split=split or "",
             held_out=len(held_out),
             held_out_hash=hash_of_golden(held_out) if held_out else None,
         ),
         config=config,
         fingerprint=_fingerprint(lab, config),
-        queries=tuple(_record(lab, config, result, folders) for result in results),
+        queries=tuple(_record(lab, config, result, documents.folders) for result in results),
     )
 
 
@@ -214,26 +216,20 @@ def _hash(rows: Iterable[tuple[object, ...]]) -> str:
     return digest.hexdigest()
 
 
-def _searched(lab: Lab) -> tuple[list[Document], dict[str, str]]:
-    """The documents of the corpus whose chunks are in the index as their text gives them, and the folder of each.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The documents that an index has: their number, the hash of their ids and texts, and the folder of each."""
 
-    Files that were left out or came later are not among them.
-    """
-    found: list[Document] = []
-    chunks = 0
-    files = read_corpus(lab.corpus)
-    for document in files.documents:
-        expected = {chunk.chunk_id: chunk for chunk in lab.config.chunker.chunks(document)}
-        if lab.chunks(list(expected)) == expected:
-            found.append(document)
-            chunks += len(expected)
-    if chunks != lab.index.chunks:
-        raise InputError(
-            f"{lab.corpus}: files changed since they were indexed ({chunks} of the {lab.index.chunks} chunks are still"
-            " theirs); open the corpus again"
-        )
-    folders = {one.doc_id: files.paths[one.doc_id].relative_to(lab.corpus).parts[0] for one in found}
-    return found, folders
+    number: int
+    hash: str
+    folders: Mapping[str, str]
+
+
+def searched(lab: Lab) -> Searched:
+    """The documents of the lab's index, as `Lab.searched` finds them. Raises as that does."""
+    found = lab.searched()
+    folders = {document.doc_id: folder for document, folder in found}
+    return Searched(len(found), hash_of_documents(document for document, _ in found), folders)
 
 
 def _record(lab: Lab, config: PipelineConfig, result: QueryResult, folders: Mapping[str, str]) -> QueryRecord:

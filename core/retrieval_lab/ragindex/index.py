@@ -122,6 +122,17 @@ class Index:
         """
         write_index(Path(path), self.meta, self.chunks, self.vecs, self.bm25)
 
+    def by_id(self) -> Index:
+        """The same index with its rows by chunk_id in code point order: itself where they stand so already.
+
+        Else its vectors are a copy in memory.
+        """
+        order = sorted(range(len(self.chunks)), key=lambda row: self.chunks[row].chunk_id)
+        if order == list(range(len(order))):
+            return self
+        rows = np.array(order, dtype=np.int64)
+        return Index(self.meta, [self.chunks[row] for row in order], self.vecs[rows], self.bm25.reordered(rows))
+
     def chunk(self, chunk_id: str) -> IndexedChunk | None:
         """The chunk of this id, None where there is none."""
         row = self._rows.get(chunk_id)

@@ -89,6 +89,17 @@ class TakesTerms(Protocol):
         """As `Traceable.places`."""
 
 
+class Indexed(Protocol):
+    """What a retriever over an index in memory is built on."""
+
+    @property
+    def vectors(self) -> QueryVectors:
+        """The vectors of queries."""
+
+    def corpus_index(self) -> CorpusIndex:
+        """The index. Raises InputError when it cannot be made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What retrievers are built on: a connection, the table it reads, and the vectors of queries.
@@ -137,3 +148,17 @@ class RetrieverSettings(ABC):
     @abstractmethod
     def build(self, surroundings: Surroundings) -> Retriever:
         """Return the retriever. It is used by one thread, for as long as the connection is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InMemorySettings(RetrieverSettings):
+    """A retriever that searches an index in memory, and so needs no server once there is one.
+
+    `embeds` says whether it compares vectors, and so needs those of the index and the embedder of the queries.
+    """
+
+    embeds: ClassVar[bool] = False
+
+    @abstractmethod
+    def build(self, surroundings: Indexed) -> Retriever:
+        """Return the retriever. It is used by one thread at a time."""

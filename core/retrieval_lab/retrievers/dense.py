@@ -15,17 +15,18 @@ from retrieval_lab.ragindex.exact import as_vectors, dots, longest
 from retrieval_lab.ragindex.flat import Found
 from retrieval_lab.ragindex.index import ITERS, NLIST
 from retrieval_lab.ragindex.ranking import Mask
-from retrieval_lab.retrievers.base import RetrieverSettings, Surroundings
+from retrieval_lab.retrievers.base import Indexed, InMemorySettings, RetrieverSettings
 from retrieval_lab.retrievers.rows import RowRetriever, Scored
 
 NPROBE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlatSearch(RetrieverSettings):
+class FlatSearch(InMemorySettings):
     """Chunks by cosine similarity, the query against every vector in memory."""
 
     kind: ClassVar[str] = "flat"
+    embeds: ClassVar[bool] = True
 
     name: str = "flat"
 
@@ -33,7 +34,7 @@ class FlatSearch(RetrieverSettings):
     def extends(self) -> bool:
         return True
 
-    def build(self, surroundings: Surroundings) -> FlatRetriever:
+    def build(self, surroundings: Indexed) -> FlatRetriever:
         return FlatRetriever(self.name, surroundings)
 
 
@@ -71,10 +72,11 @@ class FlatRetriever(RowRetriever[Unit | None]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IvfSearch(RetrieverSettings):
+class IvfSearch(InMemorySettings):
     """Chunks by cosine similarity in the `nprobe` of `nlist` lists whose centroids are nearest (`ragindex.IVF`)."""
 
     kind: ClassVar[str] = "ivf"
+    embeds: ClassVar[bool] = True
 
     name: str = "ivf"
     nlist: int = NLIST
@@ -91,14 +93,14 @@ class IvfSearch(RetrieverSettings):
     def extends(self) -> bool:
         return True  # the lists that are read do not depend on how many rows are asked for
 
-    def build(self, surroundings: Surroundings) -> IvfRetriever:
+    def build(self, surroundings: Indexed) -> IvfRetriever:
         return IvfRetriever(self.name, surroundings, self.nlist, self.nprobe)
 
 
 class IvfRetriever(FlatRetriever):
     """Search in some lists of an inverted file; the place of a row is that of exact search."""
 
-    def __init__(self, name: str, on: Surroundings, nlist: int, nprobe: int) -> None:
+    def __init__(self, name: str, on: Indexed, nlist: int, nprobe: int) -> None:
         super().__init__(name, on)
         self._nlist = nlist
         self._nprobe = nprobe

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from retrieval_lab.corpus_index import CorpusIndex
 from retrieval_lab.places import FILTERED, NOT_STORED
 from retrieval_lab.ragindex.ranking import Mask, best, require_count
-from retrieval_lab.retrievers.base import Found, Surroundings, Terms
+from retrieval_lab.retrievers.base import Found, Indexed, Terms
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Place
 
 Asked = TypeVar("Asked")
@@ -37,7 +37,7 @@ class Scored:
 class RowRetriever(ABC, Generic[Asked]):
     """A retriever over the rows of an index in memory; the rows stand in the order of their chunk_ids."""
 
-    def __init__(self, name: str, on: Surroundings) -> None:
+    def __init__(self, name: str, on: Indexed) -> None:
         self.name = name
         self._on = on
 

@@ -15,7 +15,7 @@ from retrieval_lab.extras import require
 from retrieval_lab.places import NO_WORD_IN_COMMON, ZERO_VECTOR
 from retrieval_lab.ragindex import terms
 from retrieval_lab.ragindex.ranking import Mask
-from retrieval_lab.retrievers.base import RetrieverSettings, Surroundings, Terms
+from retrieval_lab.retrievers.base import Indexed, InMemorySettings, RetrieverSettings, Terms
 from retrieval_lab.retrievers.rows import Scored, TermRetriever
 
 LSA_DIMS = 200
@@ -169,7 +169,7 @@ def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TfIdfSearch(RetrieverSettings):
+class TfIdfSearch(InMemorySettings):
     """Chunks by the cosine of TF-IDF vectors (`TfIdf`)."""
 
     kind: ClassVar[str] = "tfidf"
@@ -182,14 +182,14 @@ class TfIdfSearch(RetrieverSettings):
     def extends(self) -> bool:
         return True
 
-    def build(self, surroundings: Surroundings) -> TfIdfRetriever:
+    def build(self, surroundings: Indexed) -> TfIdfRetriever:
         return TfIdfRetriever(self.name, surroundings, self)
 
 
 class TfIdfRetriever(TermRetriever[Any]):
     """TF-IDF cosine; a query is its row, shape (1, terms)."""
 
-    def __init__(self, name: str, on: Surroundings, settings: TfIdfSearch | LsaSearch) -> None:
+    def __init__(self, name: str, on: Indexed, settings: TfIdfSearch | LsaSearch) -> None:
         super().__init__(name, on)
         self._settings = settings
 
@@ -213,7 +213,7 @@ class TfIdfRetriever(TermRetriever[Any]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LsaSearch(RetrieverSettings):
+class LsaSearch(InMemorySettings):
     """Chunks by the cosine of LSA vectors of so many dimensions (`Lsa`)."""
 
     kind: ClassVar[str] = "lsa"
@@ -232,7 +232,7 @@ class LsaSearch(RetrieverSettings):
     def extends(self) -> bool:
         return True
 
-    def build(self, surroundings: Surroundings) -> LsaRetriever:
+    def build(self, surroundings: Indexed) -> LsaRetriever:
         return LsaRetriever(self.name, surroundings, self)
 
 
