@@ -31,6 +31,7 @@ from retrieval_lab import (
     cli_import,
     cli_index,
     cli_portable,
+    cli_report,
     cli_rescue,
     cli_score,
     cli_search,
@@ -62,6 +63,7 @@ app.command("export-index")(cli_portable.export_index)
 app.command("eval")(cli_eval.evaluate)
 app.command("calibrate")(cli_calibrate.calibrate)
 app.command("compare")(cli_compare.compare)
+app.command("report")(cli_report.report)
 app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)
 app.command("import")(cli_import.import_)

@@ -113,14 +113,14 @@ def asked(made: Study) -> Iterator[str]:
     facts, of, manifest = made.standings[0].cell.run.corpus, made.parts, made.ablation.manifest
     yield (
         f"Which of {several(len(made.standings), 'configuration')} of a retrieval pipeline should answer questions over"
-        f" the corpus {inline(facts.folder)} ({several(facts.documents, 'document')})? Each was asked the"
+        f" the corpus “{inline(facts.folder)}” ({several(facts.documents, 'document')})? Each was asked the"
         f" same {several(facts.queries, 'labelled question')}, and its final list of {made.standings[0].cell.run.k} was"
         f" measured against the labels{', counted by document' if manifest.level == 'document' else ''}."
     )
     yield ""
     yield (
         f"{several(len(of.dev), 'question is', 'questions are')} for choosing (dev), {len(of.held_out)} are held out;"
-        f" everything is decided on those held out. The held-out list has the hash {of.held_out_hash[:12]}."
+        f" everything is decided on those held out. The list of their ids has the hash {of.held_out_hash[:12]}."
     )
     if of.dealt:
         yield (

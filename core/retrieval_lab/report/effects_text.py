@@ -11,6 +11,9 @@ from retrieval_lab.report.study import Study
 from retrieval_lab.report.words import difference_text, several
 from retrieval_lab.wording import signed
 
+_ALPHA = 0.05
+_AXES = {"mmr_lambda": "MMR", "contextual_headers": "headers"}
+
 
 def effects_lines(made: Study) -> Iterator[str]:
     """The effects in words, what does not help included, then as a table, in Markdown."""
@@ -31,7 +34,7 @@ def effects_lines(made: Study) -> Iterator[str]:
         numbers = [text for name in names for text in (difference_text(one.measures[name]), f"{one.p[name]:.4f}")]
         counts = one.measures[made.measure].counts
         yield row(
-            one.axis,
+            _AXES.get(one.axis, one.axis),
             one.alternative,
             one.baseline,
             str(len(one.pairs)),
@@ -50,12 +53,22 @@ def sentence(one: Effect, measure: str) -> str:
     if interval is None:
         return f"{what} cannot be compared with {over} on one query."
     if interval.low > TIE:
-        return f"{what} helps over {over}: {where}."
+        return f"{what} helps over {over}: {where}{_doubts(one, measure)}."
     if interval.high < -TIE:
-        return f"{what} harms against {over}: {where}."
+        return f"{what} harms against {over}: {where}{_doubts(one, measure)}."
     if interval.low >= -TIE and interval.high <= TIE:
         return f"{what} makes no difference against {over}: every held-out query has the same {measure}."
     return f"{what} is not shown to help over {over}: {where}; the interval includes 0."
+
+
+def _doubts(one: Effect, measure: str) -> str:
+    """What speaks against taking an effect as shown: the number of effects looked at, pairs that say otherwise."""
+    found = []
+    if one.p[measure] > _ALPHA:
+        found.append(f"; among so many comparisons that may be chance (p {one.p[measure]:.2f} after correction)")
+    if one.lowest < -TIE and one.highest > TIE:
+        found.append(f"; not in every pair ({signed(one.lowest)} to {signed(one.highest)})")
+    return "".join(found)
 
 
 def _hybrid(made: Study) -> Iterator[str]:
@@ -68,7 +81,9 @@ def _hybrid(made: Study) -> Iterator[str]:
     best_single = inline(hybrid[0].baseline)
     if better:
         names = ", ".join(inline(one.alternative) for one in better)
-        yield f"- Hybrid search beats the best single list ({best_single}, the best on dev): {names}."
+        sure = all(one.p[made.measure] <= _ALPHA for one in better)
+        doubt = "" if sure else ", though not each of them after correction for the number of comparisons"
+        yield f"- **Several lists beat the best single one** ({best_single}, the best on dev): {names}{doubt}."
     else:
         yield f"- **No combination of lists is shown to beat the best single list** ({best_single}, the best on dev)."
 

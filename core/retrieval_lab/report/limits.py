@@ -107,7 +107,7 @@ def _split(made: Study) -> Iterator[str]:
         yield (
             "The labels state no split. Dev and held-out were dealt by this report, each kind in its share, by a fixed"
             " seed; whoever tried configurations before had seen all queries, so held-out is a weaker word here."
-            " `retrieval-lab split` writes the same split into the golden set."
+            " The command retrieval-lab split writes the same split into the golden set."
         )
 
 
@@ -171,7 +171,7 @@ def _unjudged(made: Study) -> Iterator[str]:
 def _missing(made: Study) -> Iterator[str]:
     failed, pending = len(made.ablation.failures), made.ablation.pending
     if failed:
-        yield f"{several(failed, 'configuration')} failed and could not be compared; one of them may be better."
+        yield f"{several(failed, 'configuration')} failed and could not be compared; any of them might be better."
     if pending:
         yield f"{several(pending, 'configuration')} not measured yet; this report is of an ablation that is not done."
 

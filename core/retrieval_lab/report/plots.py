@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -16,9 +17,14 @@ from retrieval_lab.text import printable
 EXTRA: Final = "evals"
 _DPI = 160
 _NAME_WIDTH = 52
-_MOST_LABELS = 40
 _MOST_KINDS = 12
 _INK, _PALE, _BEST, _CHOSEN = "#33414e", "#aab4bd", "#1f6fb2", "#d1495b"
+# Offsets in points, the nearest first.
+_SPOTS = tuple(
+    (radius * math.cos(math.pi * turn / 8), radius * math.sin(math.pi * turn / 8))
+    for radius in (12, 18, 25, 33, 42)
+    for turn in (0, 2, -2, 4, -4, 6, -6, 8, 1, -1, 3, -3, 5, -5, 7, -7)
+)
 _COLOURS = (_CHOSEN, _BEST, "#4f9d69", "#e09f3e")
 _MARKS = ("D", "o", "s", "^")
 
@@ -53,39 +59,28 @@ def quality_png(made: Study) -> bytes:
 
 
 def latency_png(made: Study) -> bytes:
-    """Held-out quality with its interval against the median latency, on a logarithmic axis, each point with its name.
+    """Held-out quality with its interval against the median latency, on a logarithmic axis.
 
-    The names stand in a column in the order of quality, so that none covers another. Raises MissingExtra.
+    Each point has its place in the order of quality as a number, and a list beside the axes says whose it is. Raises
+    MissingExtra.
     """
     standings = made.standings
-    labelled = list(standings[:_MOST_LABELS])
-    if not any(one.name == made.decision.subject for one in labelled):
-        labelled[-1] = made.standing(made.decision.subject)
-    height = max(5.0, 1.8 + 0.27 * len(labelled))
-    with _figure(13, height) as (figure, axes):
+    height = max(5.0, 1.4 + 0.25 * len(standings))
+    with _figure(12, height) as (figure, axes):
         axes.set_xscale("log")
-        for one in standings:
-            estimate = one.held_out.measures[made.measure]
-            milliseconds = 1e3 * made.costs[one.name].median
+        points = [(1e3 * made.costs[one.name].median, one.held_out.measures[made.measure]) for one in standings]
+        for one, (milliseconds, estimate) in zip(standings, points, strict=True):
             _column(axes, milliseconds, estimate, _colour(made, one), _mark(made, one))
-        _readable_ticks(axes, [1e3 * made.costs[one.name].median for one in standings])
-        for place, one in enumerate(labelled):
-            point = (1e3 * made.costs[one.name].median, one.held_out.measures[made.measure].value)
-            spot = (1.05, 1 - (place + 0.5) / len(labelled))
-            text = axes.annotate(
-                _name(one.name),
-                xy=point,
-                xycoords="data",
-                xytext=spot,
-                textcoords="axes fraction",
-                va="center",
-                fontsize=8.5,
-                color=_colour(made, one),
-                fontweight="bold" if one.name == made.decision.chosen else "normal",
-                arrowprops={"arrowstyle": "-", "color": _PALE, "linewidth": 0.6, "shrinkA": 2, "shrinkB": 3},
-                annotation_clip=False,
-            )
-            text.set_parse_math(False)
+        _readable_ticks(axes, [milliseconds for milliseconds, _ in points])
+        places = axes.transData.transform([(at, estimate.value) for at, estimate in points]).tolist()
+        for place, (one, offset) in enumerate(zip(standings, number_offsets(places, _DPI / 72), strict=True), start=1):
+            weight = "bold" if one.name == made.decision.chosen else "normal"
+            style = {"color": _colour(made, one), "fontweight": weight, "fontsize": 8.5, "va": "center"}
+            spot = (points[place - 1][0], points[place - 1][1].value)
+            axes.annotate(str(place), spot, offset, textcoords="offset points", ha="center", **style)
+            at = 1 - (place - 0.5) / len(standings)
+            axes.text(1.06, at, str(place), transform=axes.transAxes, ha="right", **style)
+            axes.text(1.07, at, _name(one.name), transform=axes.transAxes, parse_math=False, **style)
         axes.set_xlabel("median latency of a query, ms (logarithmic)")
         axes.set_ylabel(f"{made.measure}, held out, 95% interval")
         axes.grid(color="#e4e8eb", linewidth=0.8, which="major")
@@ -172,8 +167,26 @@ def _column(axes: Any, at: float, estimate: Estimate, colour: str, mark: str) ->
     """A mean over a place of the horizontal axis, with its interval upright."""
     if estimate.interval is not None:
         ends = [estimate.interval.low, estimate.interval.high]
-        axes.plot([at, at], ends, color=colour, linewidth=1.1, alpha=0.45, zorder=2)
+        axes.plot([at, at], ends, color=colour, linewidth=1.1, alpha=0.3, zorder=2)
     axes.plot(at, estimate.value, marker=mark, color=colour, markersize=6.5, linestyle="", zorder=3)
+
+
+def number_offsets(points: Sequence[Sequence[float]], scale: float) -> list[tuple[float, float]]:
+    """Where to write a number beside each point, as an offset in points, so that it covers no point and no number.
+
+    `points` are in pixels, `scale` is the pixels of a point. The nearest free spot is taken; where points are so dense
+    that there is none, the last one tried.
+    """
+    taken: list[tuple[float, float]] = [(x, y) for x, y in points]
+    found = []
+    for x, y in points:
+        for dx, dy in _SPOTS:
+            spot = (x + dx * scale, y + dy * scale)
+            if all(abs(spot[0] - u) > 11 * scale or abs(spot[1] - v) > 8.5 * scale for u, v in taken):
+                break
+        taken.append(spot)
+        found.append((dx, dy))
+    return found
 
 
 def _readable_ticks(axes: Any, values: Sequence[float]) -> None:
