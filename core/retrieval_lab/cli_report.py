@@ -87,5 +87,6 @@ def print_report(written: Report) -> None:
     print_table([("", False), (made.measure, True), ("interval", True), ("points", True), ("rule", False)], rows)
     chosen = made.decision.chosen
     decided = "no configuration passes the rule" if chosen is None else f"ship {chosen}"
-    typer.echo(printable(f"\n{decided} ({counted(len(made.parts.held_out), 'query')} held out)"))
+    typer.echo()
+    typer.echo(printable(f"{decided} ({counted(len(made.parts.held_out), 'query')} held out)"))
     typer.echo(printable(f"{written.path}"))

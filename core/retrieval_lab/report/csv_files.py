@@ -66,7 +66,8 @@ def _measures(run: Run) -> Iterable[str]:
 
 def _written(header: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> str:
     text = StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    # Every text in quotes: the module leaves a lone carriage return bare otherwise.
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow(header)
     writer.writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()
