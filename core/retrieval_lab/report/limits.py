@@ -19,7 +19,20 @@ _FEW_JUDGED = 0.95
 
 def limits(made: Study) -> tuple[str, ...]:
     """The limits, a sentence or two each; what does not apply is left out."""
-    parts = (_power, _selection, _target, _kinds, _ties, _split, _excluded, _labels, _unjudged, _missing, _one_corpus)
+    parts = (
+        _power,
+        _selection,
+        _target,
+        _kinds,
+        _without_width,
+        _ties,
+        _split,
+        _excluded,
+        _labels,
+        _unjudged,
+        _missing,
+        _one_corpus,
+    )
     return tuple(sentence for part in parts for sentence in part(made))
 
 
@@ -86,6 +99,21 @@ def _kinds(made: Study) -> Iterator[str]:
         yield (
             f"Kinds with fewer than {FEW} held-out queries: {', '.join(few)}. Their rows in the tables by kind are"
             " examples, not measurements."
+        )
+
+
+def _without_width(made: Study) -> Iterator[str]:
+    subject = made.standing(made.decision.subject)
+    groups = {"all held-out queries": subject.held_out, **subject.by_kind}
+    alike = [
+        name or "(none)"
+        for name, group in groups.items()
+        if (interval := group.measures[made.measure].interval) is not None and interval.high - interval.low <= TIE
+    ]
+    if alike:
+        yield (
+            f"Where every query has the same {made.measure}, the bootstrap has nothing to vary and its interval no"
+            f" width; that is no certainty about other queries ({subject.name}: {names_text(alike)})."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
@@ -18,6 +19,7 @@ EXTRA: Final = "evals"
 _DPI = 160
 _NAME_WIDTH = 52
 _MOST_KINDS = 12
+_LEAST_MS = 1e-3  # a logarithmic axis has no 0
 _INK, _PALE, _BEST, _CHOSEN = "#33414e", "#aab4bd", "#1f6fb2", "#d1495b"
 # Offsets in points, the nearest first.
 _SPOTS = tuple(
@@ -68,7 +70,10 @@ def latency_png(made: Study) -> bytes:
     height = max(5.0, 1.4 + 0.25 * len(standings))
     with _figure(12, height) as (figure, axes):
         axes.set_xscale("log")
-        points = [(1e3 * made.costs[one.name].median, one.held_out.measures[made.measure]) for one in standings]
+        points = [
+            (max(1e3 * made.costs[one.name].median, _LEAST_MS), one.held_out.measures[made.measure])
+            for one in standings
+        ]
         for one, (milliseconds, estimate) in zip(standings, points, strict=True):
             _column(axes, milliseconds, estimate, _colour(made, one), _mark(made, one))
         _readable_ticks(axes, [milliseconds for milliseconds, _ in points])
@@ -151,8 +156,11 @@ def _figure(width: float, height: float) -> Iterator[tuple[Any, Any]]:
 
 def _png(figure: Any) -> bytes:
     written = BytesIO()
-    # The library would write its version into the file.
-    figure.savefig(written, format="png", bbox_inches="tight", metadata={"Software": None})
+    with warnings.catch_warnings():
+        # A name in a script that the font lacks is drawn as boxes; other fonts would differ between machines.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        # The library would write its version into the file.
+        figure.savefig(written, format="png", bbox_inches="tight", metadata={"Software": None})
     return written.getvalue()
 
 
@@ -205,9 +213,12 @@ def _legend(figure: Any, made: Study, *, dev: bool, inches: float) -> None:
     def entry(colour: str, mark: str) -> Any:
         return lines.Line2D([], [], color=colour, marker=mark, linestyle="", markersize=7, markeredgewidth=1.5)
 
-    entries = [(entry(_BEST, "o"), "best held out")]
+    entries = []
     if made.decision.chosen is not None:
-        entries.insert(0, (entry(_CHOSEN, "D"), "ships by the rule"))
+        also = ", and the best held out" if made.decision.chosen == made.decision.best else ""
+        entries.append((entry(_CHOSEN, "D"), f"ships by the rule{also}"))
+    if made.decision.chosen != made.decision.best:
+        entries.append((entry(_BEST, "o"), "best held out"))
     if dev:
         entries.append((entry(_PALE, "|"), f"mean on {len(made.parts.dev)} dev queries"))
     handles, labels = zip(*entries, strict=True)

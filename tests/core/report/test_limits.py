@@ -48,6 +48,12 @@ def test_kinds_with_few_queries_are_named() -> None:
     assert "Kinds with" not in said(cell("text", TEXT, (1,) * 10))
 
 
+def test_an_interval_without_a_width_is_no_certainty() -> None:
+    text = said(cell("text", TEXT, (1, 1, 1, 3), kinds=("b", "a", "a", "a")))
+    assert "that is no certainty about other queries (text: a)." in text
+    assert "no certainty" not in said(cell("text", TEXT, (1, 1, 2)))
+
+
 def test_configurations_that_no_query_tells_apart_are_named() -> None:
     text = said(cell("a", TEXT, (1, 2)), cell("b", BM25, (1, 2)), cell("c", HYBRID, (2, 1)))
     assert "These queries cannot tell 2 configurations apart" in text
