@@ -32,6 +32,7 @@ from retrieval_lab import (
     cli_import,
     cli_index,
     cli_portable,
+    cli_report,
     cli_rescue,
     cli_robustness,
     cli_score,
@@ -69,6 +70,7 @@ app.command("tune")(cli_tune.tune)
 app.command("compare")(cli_compare.compare)
 app.command("robustness")(cli_robustness.robustness)
 app.command("drift")(cli_drift.drift)
+app.command("report")(cli_report.report)
 app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)
 app.command("import")(cli_import.import_)
