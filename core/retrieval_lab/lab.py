@@ -311,19 +311,24 @@ class Lab:
         config: PipelineConfig | None = None,
         *,
         split: str | None = None,
+        golden: Sequence[GoldenQuery] | None = None,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[QueryResult]:
         """The result of each golden query, or of each of a split, in the order of the file.
 
-        `progress` hears how many of how many queries are done, `cancelled` is asked before each.
+        `golden` are other queries to ask instead of those of golden.yaml. `progress` hears how many of how many queries
+        are done, `cancelled` is asked before each.
 
-        Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty, Cancelled, and as
-        `trace` does.
+        Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty or when both a split and
+        queries are given, Cancelled, and as `trace` does.
         """
         config = self._fitting(config)
-        self.require_golden()
-        golden = self.golden if split is None else self.split(split)
+        if golden is not None and split is not None:
+            raise InputError("a split is one of golden.yaml; leave it out, or the other queries")
+        if golden is None:
+            self.require_golden()
+            golden = self.golden if split is None else self.split(split)
         return self._background.ask(lambda conn: self._evaluate(conn, golden, config, progress, cancelled))
 
     def _evaluate(

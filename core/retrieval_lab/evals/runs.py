@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -129,12 +129,15 @@ def run(
     *,
     k: int | None = None,
     split: str | None = None,
+    golden: Sequence[GoldenQuery] | None = None,
+    documents: Searched | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Evaluate the golden set of the lab's corpus under a configuration, by default the lab's own, cut at k.
 
-    With `split` only the queries of that split are evaluated.
+    With `split` only the queries of that split are evaluated, with `golden` these queries instead of the golden set's.
+    `documents` is what `searched` returned for the lab, for who makes several runs of one.
     The run's name is made from its time. `progress` and `cancelled` are as for `Lab.evaluate_queries`.
 
     Raises as that does, and InputError when files changed after they were indexed, since then nobody could say what
@@ -143,21 +146,21 @@ def run(
     config = config or lab.config
     if k is not None:
         config = replace(config, top_k=k)
-    documents = _searched(lab)
+    documents = documents or searched(lab)
     began = datetime.now(UTC)
-    results = lab.evaluate_queries(config, split=split, progress=progress, cancelled=cancelled)
-    golden = [result.query for result in results]
+    results = lab.evaluate_queries(config, split=split, golden=golden, progress=progress, cancelled=cancelled)
+    asked = [result.query for result in results]
     held_out = [query for query in lab.golden if query.split in HELD_OUT]
     return Run(
         name=began.strftime("%Y%m%d-%H%M%S"),
         created=began.isoformat(timespec="seconds"),
         corpus=CorpusFacts(
             folder=lab.corpus.name,
-            documents_hash=hash_of_documents(documents),
-            golden_hash=hash_of_golden(golden),
-            documents=len(documents),
+            documents_hash=documents.hash,
+            golden_hash=hash_of_golden(asked),
+            documents=documents.number,
             chunks=lab.index.chunks,
-            queries=len(golden),
+            queries=len(asked),
             split=split or "",
             held_out=len(held_out),
             held_out_hash=hash_of_golden(held_out) if held_out else None,
@@ -204,10 +207,19 @@ def _hash(rows: Iterable[tuple[object, ...]]) -> str:
     return digest.hexdigest()
 
 
-def _searched(lab: Lab) -> list[Document]:
-    """The documents of the corpus whose chunks are in the index as their text gives them.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The documents that an index has: their number and the hash of their ids and texts."""
 
-    Files that were left out or came later are not among them.
+    number: int
+    hash: str
+
+
+def searched(lab: Lab) -> Searched:
+    """The documents of the corpus whose chunks are in the index as their text gives them, which are all of its chunks.
+
+    Files that were left out or came later are not among them. Raises InputError when files changed after they were
+    indexed.
     """
     found: list[Document] = []
     chunks = 0
@@ -221,7 +233,7 @@ def _searched(lab: Lab) -> list[Document]:
             f"{lab.corpus}: files changed since they were indexed ({chunks} of the {lab.index.chunks} chunks are still"
             " theirs); open the corpus again"
         )
-    return found
+    return Searched(len(found), hash_of_documents(found))
 
 
 def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecord:
@@ -272,13 +284,14 @@ def _of_models(config: PipelineConfig) -> dict[str, str]:
 def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
     return Fingerprint(
         embedder=lab.embedder.name,
-        reranker=_name(config.reranker),
+        reranker=reranker_name(config.reranker),
         scans={one.name: one.scan for one in config.retrievers if isinstance(one, VectorSearch)},
         versions=versions(lab, config),
     )
 
 
-def _name(reranker: RerankerSettings) -> str:
+def reranker_name(reranker: RerankerSettings) -> str:
+    """The kind of a reranker; of one that runs a model also which. Raises InputError when a file of it is missing."""
     return f"{reranker.kind} {reranker.label()}" if isinstance(reranker, ModelReranker) else reranker.kind
 
 
