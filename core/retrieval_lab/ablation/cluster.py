@@ -13,14 +13,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from retrieval_lab.ablation.cell import Failure
+from retrieval_lab.ablation.cell import Cell, Failure
 from retrieval_lab.ablation.folder import AblationFolder
 from retrieval_lab.ablation.work import Labs, Outcome, Task, close_batch, keep, one_line, work_in_batch
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.extras import require
 
-_CONNECT_SECONDS = 10
+_CONNECT_SECONDS = 5
 
 
 class DaskExecutor:
@@ -64,18 +64,19 @@ class DaskExecutor:
         named = [replace(task, batch=batch, processes=processes) for task in tasks]
         futures = {self._client.submit(work_in_batch, task, pure=False): task for task in named}
         try:
-            for future in self._dask.as_completed(list(futures)):
+            for future in self._dask.as_completed(list(futures), loop=self._client.loop):
                 task = futures[future]
-                yield keep(task, _made(future, task), folder)
+                yield keep(task, made_of(future, task), folder)
         finally:
             self._client.cancel(list(futures))
             with suppress(Exception):  # a worker that is gone has no lab open
                 self._client.run(close_batch, batch)
 
 
-def _made(future: Any, task: Task) -> Any:
+def made_of(future: Any, task: Task) -> Cell | Failure:
     """The cell or failure of a task that the cluster is done with, which is a failure where a worker died at it."""
     error = future.exception()
     if error is None:
-        return future.result()
+        made: Cell | Failure = future.result()
+        return made
     return Failure(task.name, PipelineConfig.from_dict(task.config), one_line(error))

@@ -70,6 +70,8 @@ def load_grid(path: Path) -> Grid:
     Raises InputError with everything that is wrong, a line each, with the file and line, and when no cell is left.
     """
     root = read_settings(path)
+    if not isinstance(root.value, dict):
+        raise InputError(f"{root.origin}: expected a mapping of parts to lists, such as 'reranker: [none, lexical]'")
     values: dict[str, Given] = root.value
     unknown = [(value.origin, printable(key)) for key, value in values.items() if key not in _KEYS]
     if unknown:
