@@ -39,7 +39,7 @@ def ablate(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, metavar="N", help="Processes at most; by default as many as processors."),
+        typer.Option("--jobs", min=1, metavar="N", help="Processes at most; by default as many as idle processors."),
     ] = None,
     executor: Annotated[
         str | None,

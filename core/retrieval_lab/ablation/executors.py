@@ -18,7 +18,7 @@ from retrieval_lab.ablation.pool import pooled
 from retrieval_lab.ablation.work import Labs, Outcome, Task, keep, work
 from retrieval_lab.errors import InputError
 
-_STARTUP_SECONDS = 2.0
+_STARTUP_SECONDS = 1.0
 """What a process takes until it works: the interpreter, the imports, opening a corpus."""
 
 _DASK = "dask://"
@@ -42,10 +42,14 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """Makes cells on this machine, in at most `jobs` processes: as many as there are processors unless told."""
+    """Makes cells on this machine, in at most `jobs` processes.
+
+    Without a number there are as many as processors that have nothing else to do: on those that have, more processes
+    would not be done sooner, and would measure each other's work as their latency.
+    """
 
     def __init__(self, jobs: int | None = None) -> None:
-        self._jobs = jobs or processors()
+        self._jobs = jobs
 
     def __enter__(self) -> Self:
         return self
@@ -59,15 +63,17 @@ class LocalExecutor:
         """One cell after another in this process, until more of them would save more time than they cost."""
         began = perf_counter()
         for done, task in enumerate(tasks):
-            if done and self._pays((perf_counter() - began) / done * (len(tasks) - done)):
+            jobs = min(self._jobs or idle_processors(), len(tasks) - done)
+            if done and _pays((perf_counter() - began) / done * (len(tasks) - done), jobs):
                 labs.close()
-                yield from pooled(tasks[done:], folder, min(self._jobs, len(tasks) - done))
+                yield from pooled(tasks[done:], folder, jobs)
                 return
             yield keep(task, work(task, labs), folder)
 
-    def _pays(self, seconds: float) -> bool:
-        """Whether work of so many seconds is done sooner by several processes, which have to start first."""
-        return seconds - seconds / self._jobs > _STARTUP_SECONDS
+
+def _pays(seconds: float, jobs: int) -> bool:
+    """Whether work of so many seconds is done sooner by several processes, which have to start first."""
+    return seconds - seconds / jobs > _STARTUP_SECONDS
 
 
 def executor_of(address: str | None, jobs: int | None) -> Executor:
@@ -84,6 +90,8 @@ def executor_of(address: str | None, jobs: int | None) -> Executor:
     return DaskExecutor(address.removeprefix(_DASK).strip("/"))
 
 
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def idle_processors() -> int:
+    """How many processors this process may use, itself included: those that the last minute's load left free."""
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    of_others = max(0, round(os.getloadavg()[0]) - 1)
+    return max(1, there - of_others)

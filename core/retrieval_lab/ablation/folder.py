@@ -87,7 +87,8 @@ class AblationFolder:
 
     def keep(self, key: str, made: Cell | Failure) -> None:
         """Write a cell or a failure, whole or not at all. Raises InputError when it cannot be written."""
-        write_json(self._cell(key) if isinstance(made, Cell) else self._failure(key), made.to_dict())
+        path = self._cell(key) if isinstance(made, Cell) else self._failure(key)
+        write_json(path, made.to_dict(), indent=None)
         if isinstance(made, Cell):
             self._failure(key).unlink(missing_ok=True)
 

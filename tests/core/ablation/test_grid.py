@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from retrieval_lab.ablation.grid import Grid, load_grid
+from retrieval_lab.ablation.grid import AXES, Grid, load_grid
 from retrieval_lab.ablation.rule import Rule
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import InputError
@@ -173,3 +174,15 @@ def test_the_shipped_grids_can_be_read() -> None:
     found = {path.stem: load_grid(path) for path in FIXTURES.glob("*.yaml")}
     assert len(found["pipelines"].specs) >= 12
     assert all(len(set(names(grid))) == len(grid.specs) for grid in found.values())
+
+
+def test_the_grid_in_the_page_can_be_read(tmp_path: Path) -> None:
+    page = FIXTURES.parents[1] / "docs" / "ablation.md"
+    (example,) = re.findall(r"```yaml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    grid = load(tmp_path, example)
+    # Four ways to find; no reranker without MMR, and two rerankers with and without.
+    assert len(grid.specs) == 4 * (1 + 2 * 2)
+    assert len(grid.left_out) == 4
+    assert grid.specs[-1].name == "hybrid, text first · lexical k1 2.0 · MMR 0.7"
+    table = page.read_text(encoding="utf-8").partition("## Running")[0]
+    assert [key for key in AXES if f"`{key}`" not in table] == []

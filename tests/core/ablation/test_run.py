@@ -291,12 +291,12 @@ def test_memory_is_in_bytes(corpus: Path, out: Path) -> None:
     [
         ([0, 2, 4, 6, 8, 10], 1, 6),
         ([0, 2], 2, 1),  # 10 s are left, of which two processes save 5
-        ([0, 0.6, 1.2, 1.8, 2.4, 3.0], 2, 6),  # 3 s are left, of which they save 1.5
-        ([0, 0.6], 4, 1),  # and four 2.25
-        ([0, 0.5, 4], 2, 2),  # the second cell says that 8 s are left
+        ([0, 0.3, 0.6, 0.9, 1.2, 1.5], 2, 6),  # 1.5 s are left, of which they save 0.75
+        ([0, 0.3], 4, 1),  # and four 1.1
+        ([0, 0.3, 4], 2, 2),  # the second cell says that 8 s are left
     ],
 )
-def test_processes_are_started_once_they_save_more_than_the_two_seconds_that_they_cost(
+def test_processes_are_started_once_they_save_more_than_the_second_that_they_cost(
     out: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float], jobs: int, alone: int
 ) -> None:
     times = iter(clock)
@@ -315,6 +315,13 @@ def test_processes_are_started_once_they_save_more_than_the_two_seconds_that_the
     assert [one.task for one in found] == tasks
     assert [one.error for one in found].count("alone") == alone
     assert given == ([(6 - alone, min(jobs, 6 - alone))] if alone < 6 else [])
+
+
+@pytest.mark.parametrize(("load", "idle"), [(0.0, 4), (1.2, 4), (2.2, 3), (3.9, 1), (40.0, 1)])
+def test_processors_that_others_use_are_not_idle(monkeypatch: pytest.MonkeyPatch, load: float, idle: int) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 9.0, 9.0))
+    assert executors.idle_processors() == idle
 
 
 def test_an_executor_is_named_by_its_address() -> None:
