@@ -17,7 +17,7 @@ from retrieval_lab.ablation.folder import AblationFolder
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.corpus import read_corpus
 from retrieval_lab.errors import InputError, LabError
-from retrieval_lab.evals.runs import Searched, hash_of_documents, run, searched
+from retrieval_lab.evals.runs import Searched, hash_of_documents, run
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.types import GoldenQuery
@@ -71,11 +71,17 @@ class Opened:
     _golden: dict[str, tuple[GoldenQuery, ...]] = field(default_factory=dict)
 
     def documents(self, expected: str) -> Searched:
-        """What its index has. Raises InputError when its files are not those of this hash any more."""
+        """What its index has, as `runs.searched` says it. Raises InputError when its files changed since the plan.
+
+        A lab that was opened for this has just compared its index with the files, which need not be cut again for it.
+        """
         if self._searched is None:
-            if hash_of_documents(read_corpus(self.lab.corpus).documents) != expected:
+            files, left_out = read_corpus(self.lab.corpus), {fault.path for fault in self.lab.index.faults}
+            changed = hash_of_documents(files.documents) != expected
+            if changed or set(files.paths.values()) & set(self.lab.changed_files()):
                 raise InputError("the corpus changed while the ablation ran; run it again")
-            self._searched = searched(self.lab)
+            found = [one for one in files.documents if files.paths[one.doc_id] not in left_out]
+            self._searched = Searched(len(found), hash_of_documents(found))
         return self._searched
 
     def golden(self, level: str, expected: str) -> tuple[GoldenQuery, ...]:

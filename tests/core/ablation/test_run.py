@@ -51,10 +51,13 @@ def files(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def test_a_cell_has_what_a_run_of_its_configuration_has(corpus: Path, out: Path) -> None:
+    (corpus / "docs" / "broken.md").write_bytes(b"\xff\xff")
+    (corpus / "docs" / "endless.md").write_text(" ".join(f"word{n}" for n in range(120_000)), encoding="utf-8")
     found = made(corpus, out)
     assert [cell.name for cell in found.cells] == CELLS
     assert [cell.run.name for cell in found.cells] == CELLS
     assert (found.failures, found.pending) == ((), 0)
+    assert {cell.run.corpus.documents for cell in found.cells} == {3}
     with Lab.open(corpus) as lab:
         for cell in found.cells:
             alone = replace(run(lab, cell.config), name=cell.name)
