@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from retrieval_lab.cli_options import CorpusArgument, DsnOption, JsonOption, Step, print_json, progress_bar
-from retrieval_lab.cli_text import counted, print_table
+from retrieval_lab.cli_text import counted, print_table, stdout
 from retrieval_lab.corpus import GOLDEN_FILE
 from retrieval_lab.errors import Fault, FaultyInput
 from retrieval_lab.paths import bundled_corpus
+from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 _MEGABYTE = 1e6
+_GAP = 2
+_LEAST_NAME = 12
 
 
 def ablate(
@@ -150,6 +153,7 @@ class _Watch:
 
 
 def _tell(made: Ablation, folder: AblationFolder, *, as_json: bool) -> None:
+    from retrieval_lab.cli_eval_text import estimate_cell
     from retrieval_lab.evals.summary import latency
 
     rule = made.manifest.rule
@@ -159,10 +163,13 @@ def _tell(made: Ablation, folder: AblationFolder, *, as_json: bool) -> None:
     if as_json:
         print_json(_document(made, folder, measures, rows))
         return
-    titles = ["median ms", "p95 ms", "index s", "memory MB"]
+    titles = [*measures, "ms", "p95", "index s", "MB"]
+    numbers = [[*map(estimate_cell, means), *_costs(cell, latency(cell.run))] for cell, means in rows]
+    wide = sum(_GAP + max(map(len, column)) for column in zip(titles, *numbers, strict=True))
+    room = max(_LEAST_NAME, stdout().width - wide)
     print_table(
-        [("configuration", False), *((one, False) for one in measures), *((one, True) for one in titles)],
-        [[cell.name, *map(_shown, means), *_costs(cell, latency(cell.run))] for cell, means in rows],
+        [("configuration", False), *((title, True) for title in titles)],
+        [[shorten_middle(printable(cell.name), room), *row] for (cell, _), row in zip(rows, numbers, strict=True)],
     )
     if made.failures:
         typer.echo()
@@ -170,6 +177,7 @@ def _tell(made: Ablation, folder: AblationFolder, *, as_json: bool) -> None:
     typer.echo()
     typer.echo(f"{counted(len(made.cells), 'configuration')}, {len(made.failures)} failed; means over ", nl=False)
     typer.echo(f"all queries with 95% bootstrap intervals, labels at the level of the {made.manifest.level}")
+    typer.echo("ms: the median of a query, p95: what 95% stay within; index s: making the index; MB: peak memory")
     typer.echo(printable(f"kept in {folder.path}"), err=True)
 
 
@@ -177,13 +185,6 @@ def _estimate(cell: Cell, measure: str) -> Estimate | None:
     from retrieval_lab.evals.summary import estimate
 
     return estimate(cell.run.defined, measure)
-
-
-def _shown(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "–"
-    interval = estimate.interval
-    return f"{estimate.value:.3f}" + ("" if interval is None else f" {interval.low:.3f}–{interval.high:.3f}")
 
 
 def _costs(cell: Cell, latency: Any) -> list[str]:
