@@ -19,7 +19,7 @@ endif
 export UV_PYTHON_DOWNLOADS := never
 
 INSTALL := $(UV) pip install --quiet --python $(BIN)/python --constraints constraints.txt
-EXTRAS := models,claude,evals
+EXTRAS := models,claude,evals,cluster
 
 .PHONY: help explore test live lint types bench screenshots snapshots clean
 

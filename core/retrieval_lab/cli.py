@@ -16,6 +16,7 @@ import typer
 from typer.main import get_command
 
 from retrieval_lab import (
+    cli_ablate,
     cli_analysis,
     cli_ask,
     cli_calibrate,
@@ -65,6 +66,7 @@ app.command("diagnose")(cli_diagnose.diagnose)
 app.command("index")(cli_index.index)
 app.command("export-index")(cli_portable.export_index)
 app.command("eval")(cli_eval.evaluate)
+app.command("ablate")(cli_ablate.ablate)
 app.command("calibrate")(cli_calibrate.calibrate)
 app.command("tune")(cli_tune.tune)
 app.command("compare")(cli_compare.compare)

@@ -68,11 +68,11 @@ def _blocks(groups: Mapping[str, Group], room: int) -> Iterator[dict[str, Group]
 def _rows(names: Sequence[str], groups: Sequence[Group]) -> Iterator[list[str]]:
     yield ["queries", *(str(group.queries) for group in groups)]
     for name in names:
-        cells = (_cell(group.measures.get(name)) for group in groups)
+        cells = (estimate_cell(group.measures.get(name)) for group in groups)
         yield [shorten_middle(name, _LABEL_WIDTH), *cells]
 
 
-def _cell(estimate: Estimate | None) -> str:
+def estimate_cell(estimate: Estimate | None) -> str:
     """Such as `0.729 .60–.85`: the mean, and its interval to two places."""
     if estimate is None:
         return "–"

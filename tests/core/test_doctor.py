@@ -31,7 +31,7 @@ from retrieval_lab.rerank import CrossEncoderReranker
 
 ROOT = Path(__file__).parents[2]
 NOBODY_LISTENS = "postgresql://me:geheim@127.0.0.1:1/lab"
-ORDER = ["python", "system", "data", "server", "pgvector", "models", "claude", "evals"]
+ORDER = ["python", "system", "data", "server", "pgvector", "models", "claude", "evals", "cluster"]
 ORDER += ["model cache", "claude login", "terminal"]
 
 Capture = pytest.CaptureFixture[str]

@@ -29,6 +29,7 @@ EXTRAS = {
     "scipy",
     "sklearn",
     "matplotlib",
+    "distributed",
 }
 
 # From the bottom to the top; a module imports from its own layer and those below. What is named nowhere here is built

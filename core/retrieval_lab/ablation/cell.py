@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.evals.runs import Run
+from retrieval_lab.errors import InputError
+from retrieval_lab.evals.runs import Run, hash_of_golden, reranker_name
 from retrieval_lab.stored import Stored, read_as
+from retrieval_lab.types import GoldenQuery
 
 FORMAT = 1
 
@@ -20,17 +23,23 @@ class Cell:
 
     `index_seconds` is how long the index took that it searches, None where that was there already. `memory` is the
     peak resident memory, in bytes, that the process had reached when the cell was done, the cells before it included.
+    `processes` is how many cells were worked on at once, among which a query's time was measured.
     """
 
     name: str
     run: Run
     index_seconds: float | None
     memory: int
+    processes: int = 1
 
     @property
     def config(self) -> PipelineConfig:
         """The configuration."""
         return self.run.config
+
+    def named(self, name: str) -> Cell:
+        """The cell under this name, its run too."""
+        return replace(self, name=name, run=replace(self.run, name=name))
 
     def to_dict(self) -> dict[str, Any]:
         """The cell as JSON has it, with `"format": 1`; `from_dict` makes an equal cell of it."""
@@ -39,6 +48,7 @@ class Cell:
             "name": self.name,
             "index_seconds": self.index_seconds,
             "memory": self.memory,
+            "processes": self.processes,
             "run": self.run.to_dict(),
         }
 
@@ -54,6 +64,7 @@ def _read(data: Stored) -> Cell:
         run=Run.from_dict(data.inner("run").values),
         index_seconds=data.number_or_none("index_seconds"),
         memory=data.count("memory"),
+        processes=data.count("processes") if data.has("processes") else 1,
     )
 
 
@@ -81,6 +92,20 @@ class Failure:
 
 
 def cell_key(config: PipelineConfig, documents_hash: str, golden_hash: str) -> str:
-    """Names what a cell's numbers depend on: the configuration, the documents and the labels."""
-    text = json.dumps([config.to_dict(), documents_hash, golden_hash], sort_keys=True)
+    """Names what a cell's numbers depend on: the configuration, its models' files, the documents and the labels."""
+    text = json.dumps([config.to_dict(), _contents(config), documents_hash, golden_hash], sort_keys=True)
     return sha256(text.encode()).hexdigest()[:20]
+
+
+def _contents(config: PipelineConfig) -> list[str]:
+    """What the files are that the configuration refers to; of one that is missing there is nothing to name yet."""
+    try:
+        return [config.embedder.content(), reranker_name(config.reranker)]
+    except InputError:
+        return []
+
+
+def labels_hash(golden: Sequence[GoldenQuery]) -> str:
+    """A hash of all that a cell keeps of the golden queries: their labels, splits and fields, whatever their order."""
+    parts = sorted((query.query_id, query.split, query.fields) for query in golden)
+    return sha256(json.dumps([hash_of_golden(golden), parts]).encode()).hexdigest()

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from retrieval_lab.ablation.cell import Cell, Failure
 from retrieval_lab.ablation.rule import Rule
 from retrieval_lab.errors import InputError
 from retrieval_lab.paths import corpus_home
-from retrieval_lab.stored import Stored, as_text, read_as, read_json, write_json
+from retrieval_lab.stored import Stored, as_number, as_text, read_as, read_json, write_json
+
+T = TypeVar("T", Cell, Failure)
 
 FORMAT = 1
 _MANIFEST = "ablation.json"
@@ -76,12 +78,17 @@ class AblationFolder:
         write_json(self.path / _MANIFEST, manifest.to_dict())
 
     def has(self, key: str) -> bool:
-        """Whether the cell of this key is done."""
+        """Whether there is a cell of this key, whole or broken."""
         return self._cell(key).exists()
+
+    def cell(self, key: str) -> Cell:
+        """The cell of this key. Raises InputError when there is none, or its file is broken."""
+        return _loaded(self._cell(key), Cell)
 
     def keep(self, key: str, made: Cell | Failure) -> None:
         """Write a cell or a failure, whole or not at all. Raises InputError when it cannot be written."""
-        write_json(self._cell(key) if isinstance(made, Cell) else self._failure(key), made.to_dict())
+        path = self._cell(key) if isinstance(made, Cell) else self._failure(key)
+        write_json(path, made.to_dict(), indent=None)
         if isinstance(made, Cell):
             self._failure(key).unlink(missing_ok=True)
 
@@ -91,7 +98,7 @@ class AblationFolder:
             manifest = read_as("ablation", FORMAT, read_json(self.path / _MANIFEST), _read)
         except FileNotFoundError as error:
             raise InputError(f"{self.path}: no ablation is kept here; `retrieval-lab ablate GRID` makes one") from error
-        cells = tuple(_loaded(self._cell(key), Cell) for key in manifest.keys if self.has(key))
+        cells = tuple(self.cell(key) for key in manifest.keys if self.has(key))
         failed = [self._failure(key) for key in manifest.keys if not self.has(key)]
         failures = tuple(_loaded(path, Failure) for path in failed if path.exists())
         return Ablation(manifest, cells, failures)
@@ -103,24 +110,32 @@ class AblationFolder:
         return self.path / "failed" / f"{key}.json"
 
 
-def _loaded(path: Path, kind: Any) -> Any:
+def _loaded(path: Path, kind: type[T]) -> T:
     try:
         return kind.from_dict(read_json(path))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: it is gone; run the ablation again") from error
     except InputError as error:
         raise InputError(f"{path}: {error}; delete the file, and run the ablation again") from error
 
 
 def _read(data: Stored) -> Manifest:
-    rule = data.inner("rule")
-    ((target_measure, target),) = rule.inner("target").values.items()
     return Manifest(
         name=data.text("name"),
         corpus=data.text("corpus"),
         level=data.text("level"),
-        rule=Rule(rule.text("measure"), target_measure, float(target), rule.number("reranker_ms")),
+        rule=_read_rule(data.inner("rule")),
         keys=data.each("keys", as_text),
         left_out=data.each("left_out", _read_left_out),
     )
+
+
+def _read_rule(data: Stored) -> Rule:
+    targets = data.named("target", as_number)
+    if len(targets) != 1:
+        raise InputError(f"{data.place}.target names {len(targets)} measures; expected one")
+    ((measure, target),) = targets.items()
+    return Rule(data.text("measure"), measure, target, data.number("reranker_ms"))
 
 
 def _read_left_out(value: Any, place: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import effective_config, read_settings
 from retrieval_lab.config_values import KEYS, Given, Reader
 from retrieval_lab.errors import InputError, SettingError
+from retrieval_lab.evals.runs import measure_names
 from retrieval_lab.settings import RrfFusion
 from retrieval_lab.text import printable
 
@@ -22,7 +23,8 @@ AXES = tuple(key for key in KEYS if key not in ("filter", "support_floor", "top_
 What is measured must be the same for all, and so the length of the final list and what is searched.
 """
 
-_KEYS = ("base", "configs", "decision", *AXES)
+_KEYS = ("base", "configs", "decision", "level", *AXES)
+_LEVELS = ("chunk", "document")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,16 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What a grid file says: its cells in their order, what of the product was left out, the rule of the decision."""
+    """What a grid file says: its cells in their order, what of the product was left out, the rule of the decision.
+
+    `level` is `document` where labels of chunks count as labels of their documents.
+    """
 
     name: str
     specs: tuple[Spec, ...]
     left_out: tuple[LeftOut, ...] = ()
     rule: Rule = field(default_factory=Rule)
+    level: str = "chunk"
 
 
 def load_grid(path: Path) -> Grid:
@@ -57,12 +63,15 @@ def load_grid(path: Path) -> Grid:
     Every key of AXES may have a list of alternatives, each as lab.yaml has the value; the cells are their product, the
     last key changing fastest. `retrievers` may also be a mapping of labels to alternatives. `base` has the settings
     that all share, or is the path of a configuration file. `configs` names files of whole configurations that are cells
-    too. `decision` is the rule (module `rule`). Combinations whose parts do not fit each other, and those that come to
-    the same pipeline as an earlier one, are left out.
+    too. `decision` is the rule (module `rule`). `level` is at what chunk labels are scored, by default `document` where
+    the cells cut the corpus in different ways, since an anchor means another chunk in each. Combinations whose parts do
+    not fit each other, and those that come to the same pipeline as an earlier one, are left out.
 
     Raises InputError with everything that is wrong, a line each, with the file and line, and when no cell is left.
     """
     root = read_settings(path)
+    if not isinstance(root.value, dict):
+        raise InputError(f"{root.origin}: expected a mapping of parts to lists, such as 'reranker: [none, lexical]'")
     values: dict[str, Given] = root.value
     unknown = [(value.origin, printable(key)) for key, value in values.items() if key not in _KEYS]
     if unknown:
@@ -74,7 +83,10 @@ def load_grid(path: Path) -> Grid:
     specs = _unique([*specs, *_whole(values.get("configs"), path)], left_out)
     if not specs:
         raise InputError(f"{path}: no combination is a pipeline: {left_out[0].name}: {left_out[0].reason}")
-    return Grid(path.stem, tuple(specs), tuple(left_out), read_rule(values.get("decision")))
+    _require_one_task(specs, path)
+    rule = read_rule(values.get("decision"))
+    _require_measures(rule, specs, values["decision"].origin if "decision" in values else str(path))
+    return Grid(path.stem, tuple(specs), tuple(left_out), rule, _level(values.get("level"), specs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +185,33 @@ def _unique(specs: Sequence[Spec], left_out: list[LeftOut]) -> list[Spec]:
         names.add(spec.name)
         kept[_effective(spec.config)] = spec
     return list(kept.values())
+
+
+def _require_one_task(specs: Sequence[Spec], path: Path) -> None:
+    """Means compare only where the same was asked: one length of the final list, one filter."""
+    first = specs[0]
+    for key in ("top_k", "filter"):
+        other = next((spec for spec in specs if getattr(spec.config, key) != getattr(first.config, key)), None)
+        if other is not None:
+            raise InputError(
+                f"{path}: {first.name} and {other.name} differ in {key}, so that their numbers do not compare"
+            )
+
+
+def _require_measures(rule: Rule, specs: Sequence[Spec], origin: str) -> None:
+    shared = [name for name in measure_names(specs[0].config) if all(name in measure_names(s.config) for s in specs)]
+    for key, name in (("measure", rule.measure), ("target", rule.target_measure)):
+        if name not in shared:
+            there = ", ".join(shared)
+            raise InputError(f"{origin}: decision.{key}: the cells have no {printable(name)}; they all have {there}")
+
+
+def _level(value: Given | None, specs: Sequence[Spec]) -> str:
+    if value is None:
+        return "document" if len({spec.config.chunker for spec in specs}) > 1 else "chunk"
+    if value.value not in _LEVELS:
+        raise InputError(f"{value.origin}: level: expected {' or '.join(_LEVELS)}")
+    return str(value.value)
 
 
 def _effective(config: PipelineConfig) -> PipelineConfig:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, cast, get_args
 
 from retrieval_lab.errors import InputError
@@ -97,7 +97,9 @@ class QueryRecord:
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON has it; `read_record` makes an equal one of it."""
         final = [{"chunk_id": hit.chunk_id, "score": hit.score} for hit in self.final]
-        return {**asdict(self), "relevant": list(self.relevant), "final": final}
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        mappings = {name: dict(value) for name, value in values.items() if isinstance(value, Mapping)}
+        return {**values, **mappings, "relevant": list(self.relevant), "final": final}
 
 
 def read_facts(corpus: Stored) -> CorpusFacts:

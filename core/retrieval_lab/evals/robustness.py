@@ -69,25 +69,27 @@ def robustness(
     *,
     kinds: Sequence[str] = tuple(PERTURBATIONS),
     split: str | None = None,
+    golden: Sequence[GoldenQuery] | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Robustness:
-    """Ask the golden queries, or those of a split, under a configuration, then each that a perturbation changes.
+    """Ask the golden queries, those of a split or others, under a configuration, then each that a perturbation changes.
 
     `kinds` are names of PERTURBATIONS. Effects are over the queries that changed, paired with themselves. `progress`
     hears how many of all queries are asked. Raises InputError for an unknown name, and as `Lab.evaluate_queries` does.
     """
     config = config or lab.config
-    golden = lab.golden if split is None else lab.split(split)
+    if golden is None:
+        lab.require_golden()
+        golden = lab.golden if split is None else lab.split(split)
     changed = {kind: perturbed(golden, kind) for kind in dict.fromkeys(kinds)}
     total = len(golden) + sum(len(one.queries) for one in changed.values())
     done = 0
 
-    def asked(queries: Sequence[GoldenQuery] | None) -> dict[str, QueryResult]:
+    def asked(queries: Sequence[GoldenQuery]) -> dict[str, QueryResult]:
         nonlocal done
         found = lab.evaluate_queries(
             config,
-            split=split if queries is None else None,
             golden=queries,
             progress=lambda so_far, _: progress(done + so_far, total),
             cancelled=cancelled,
@@ -95,7 +97,7 @@ def robustness(
         done += len(found)
         return {one.query.query_id: one for one in found}
 
-    before = asked(None)
+    before = asked(golden)
     reworded = {kind: _reworded(one, before, asked(one.queries), config) for kind, one in changed.items()}
     undefined = tuple(one for one, it in before.items() if not it.relevant_ids and it.query.level != "none")
     return Robustness(config, len(golden), undefined, reworded)

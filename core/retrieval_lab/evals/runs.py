@@ -283,13 +283,14 @@ def _of_models(config: PipelineConfig) -> dict[str, str]:
 def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
     return Fingerprint(
         embedder=lab.embedder.name,
-        reranker=_name(config.reranker),
+        reranker=reranker_name(config.reranker),
         scans={one.name: one.scan for one in config.retrievers if isinstance(one, VectorSearch)},
         versions=versions(lab, config),
     )
 
 
-def _name(reranker: RerankerSettings) -> str:
+def reranker_name(reranker: RerankerSettings) -> str:
+    """The kind of a reranker; of one that reads a file also which. Raises InputError when a file of it is missing."""
     if isinstance(reranker, ModelReranker | TrainedReranker):
         return f"{reranker.kind} {reranker.label()}"
     return reranker.kind

@@ -10,7 +10,7 @@ import numpy as np
 
 from retrieval_lab.evals.proportions import Share
 from retrieval_lab.evals.records import QueryRecord
-from retrieval_lab.evals.resampling import Interval, bootstrap_intervals, mean_of
+from retrieval_lab.evals.resampling import Interval, bootstrap_interval, bootstrap_intervals, mean_of
 from retrieval_lab.evals.runs import Run
 from retrieval_lab.evals.slices import KIND, NO_COVERAGE, Coverage, coverage, slices
 
@@ -139,6 +139,14 @@ def latency(run: Run) -> Latency:
     counted = seconds[1:] or seconds or [0.0]
     median, p95 = np.quantile(counted, [0.5, 0.95]).tolist()
     return Latency(median, p95)
+
+
+def estimate(records: Sequence[QueryRecord], measure: str) -> Estimate | None:
+    """The mean of one measure over records that have it, with its interval; None for no record."""
+    if not records:
+        return None
+    values = np.array([record.measures[measure] for record in records])
+    return Estimate(mean_of(values), bootstrap_interval(values))
 
 
 def table(records: Sequence[QueryRecord], names: Sequence[str]) -> dict[str, list[float]]:
