@@ -116,6 +116,11 @@ class PipelineConfig:
         """What the index depends on."""
         return Indexing(self.chunker, self.embedder, self.contextual_headers)
 
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether vectors have an effect: on a list, or on MMR."""
+        return self.mmr_lambda is not None or any(one.by_vectors for one in self.retrievers)
+
     def to_dict(self) -> dict[str, Any]:
         """The configuration as lab.yaml has it: text, numbers, booleans and None in nested mappings and lists."""
         return {

@@ -10,11 +10,11 @@ from typing import Any
 
 from retrieval_lab.ablation.rule import Rule, read_rule
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.config_file import effective_config, read_settings
-from retrieval_lab.config_values import KEYS, Given, Reader
+from retrieval_lab.config_file import read_settings
+from retrieval_lab.config_values import KEYS, Given, Reader, read_with
 from retrieval_lab.errors import InputError, SettingError
 from retrieval_lab.evals.runs import measure_names
-from retrieval_lab.settings import RrfFusion
+from retrieval_lab.settings import HashEmbedding, RrfFusion
 from retrieval_lab.text import printable
 
 AXES = tuple(key for key in KEYS if key not in ("filter", "support_floor", "top_k"))
@@ -62,10 +62,11 @@ def load_grid(path: Path) -> Grid:
 
     Every key of AXES may have a list of alternatives, each as lab.yaml has the value; the cells are their product, the
     last key changing fastest. `retrievers` may also be a mapping of labels to alternatives. `base` has the settings
-    that all share, or is the path of a configuration file. `configs` names files of whole configurations that are cells
-    too. `decision` is the rule (module `rule`). `level` is at what chunk labels are scored, by default `document` where
-    the cells cut the corpus in different ways, since an anchor means another chunk in each. Combinations whose parts do
-    not fit each other, and those that come to the same pipeline as an earlier one, are left out.
+    that all share, or is the path of a configuration file. `configs` names files of configurations that are cells too,
+    and come first; what such a file does not say is that of `base`. `decision` is the rule (module `rule`). `level` is
+    at what chunk labels are scored, by default `document` where the cells cut the corpus in different ways, since an
+    anchor means another chunk in each. Combinations whose parts do not fit each other, and those that come to the same
+    pipeline as an earlier one, are left out.
 
     Raises InputError with everything that is wrong, a line each, with the file and line, and when no cell is left.
     """
@@ -80,7 +81,7 @@ def load_grid(path: Path) -> Grid:
     base = _base(values.get("base"), path)
     axes = {key: _alternatives(key, values[key]) for key in AXES if key in values}
     specs, left_out = _cells(base, axes) if axes or "configs" not in values else ([], [])
-    specs = _unique([*specs, *_whole(values.get("configs"), path)], left_out)
+    specs = _unique([*_whole(values.get("configs"), base, path), *specs], left_out)
     if not specs:
         raise InputError(f"{path}: no combination is a pipeline: {left_out[0].name}: {left_out[0].reason}")
     _require_one_task(specs, path)
@@ -161,14 +162,17 @@ def _cells(base: Mapping[str, Given], axes: Mapping[str, Sequence[_Alternative]]
     return specs, left_out
 
 
-def _whole(value: Given | None, path: Path) -> Iterator[Spec]:
+def _whole(value: Given | None, base: Mapping[str, Given], path: Path) -> Iterator[Spec]:
     if value is None:
         return
     if not isinstance(value.value, list) or not all(isinstance(one.value, str) for one in value.value):
         raise InputError(f"{value.origin}: configs: expected a list of paths of configuration files")
     for one in value.value:
         file = path.parent / one.value
-        yield Spec(file.stem, effective_config(None, path=file).config)
+        config, faults = read_with(PipelineConfig, Given({**base, **_base(one, path)}, str(file)))
+        if config is None:
+            raise InputError("\n".join(faults))
+        yield Spec(file.stem, config)
 
 
 def _unique(specs: Sequence[Spec], left_out: list[LeftOut]) -> list[Spec]:
@@ -215,5 +219,7 @@ def _level(value: Given | None, specs: Sequence[Spec]) -> str:
 
 
 def _effective(config: PipelineConfig) -> PipelineConfig:
-    """What of a configuration has an effect: one list is fused to itself, by whatever rule."""
-    return config if len(config.retrievers) > 1 else replace(config, fusion=RrfFusion(n=config.fusion.n))
+    """What of a configuration has an effect: one list is fused to itself, by whatever rule; words need no vectors."""
+    if len(config.retrievers) == 1:
+        config = replace(config, fusion=RrfFusion(n=config.fusion.n))
+    return config if config.uses_vectors else replace(config, embedder=HashEmbedding())

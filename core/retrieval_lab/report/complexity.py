@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.retrievers.registry import RETRIEVERS
 
 RERANKER_POINTS: Final[Mapping[str, int]] = {"none": 0, "lexical": 1, "learned": 2, "cross-encoder": 3}
 """The points of each kind of reranker: none, one that counts words, one to be trained, one with a model to run."""
@@ -14,7 +15,6 @@ RERANKER_POINTS: Final[Mapping[str, int]] = {"none": 0, "lexical": 1, "learned":
 MODEL_POINTS: Final = 2
 """The points of a model that embeds: it has to be fetched, run for every question, and kept in step with the index."""
 
-_DENSE = ("vector", "flat", "ivf")
 _NO_MODEL = "hash"
 
 
@@ -47,7 +47,7 @@ def complexity_of(settings: Mapping[str, Any]) -> Complexity:
     """The complexity of a configuration as `PipelineConfig.to_dict` writes it."""
     kinds = [one["kind"] for one in settings["retrievers"].values()]
     has_mmr = settings["mmr_lambda"] is not None
-    uses_vectors = has_mmr or any(kind in _DENSE for kind in kinds)
+    uses_vectors = has_mmr or any(RETRIEVERS[kind].by_vectors for kind in kinds)
     return Complexity(
         lists=len(kinds),
         expansion=int(settings.get("expansion", {"kind": "none"})["kind"] != "none"),

@@ -127,6 +127,8 @@ class RetrieverSettings(ABC):
     """
 
     kind: ClassVar[str]
+    by_vectors: ClassVar[bool] = False
+    """Whether it finds chunks by their embeddings."""
 
     name: str
     n: int = 50

@@ -26,6 +26,7 @@ class FlatSearch(InMemorySettings):
     """Chunks by cosine similarity, the query against every vector in memory."""
 
     kind: ClassVar[str] = "flat"
+    by_vectors: ClassVar[bool] = True
     embeds: ClassVar[bool] = True
 
     name: str = "flat"
@@ -76,6 +77,7 @@ class IvfSearch(InMemorySettings):
     """Chunks by cosine similarity in the `nprobe` of `nlist` lists whose centroids are nearest (`ragindex.IVF`)."""
 
     kind: ClassVar[str] = "ivf"
+    by_vectors: ClassVar[bool] = True
     embeds: ClassVar[bool] = True
 
     name: str = "ivf"

@@ -97,7 +97,7 @@ def test_whole_configurations_are_cells_too_and_may_be_all_of_them(tmp_path: Pat
     grid = load(tmp_path, "configs: [ours.yaml, other.yaml]\n")
     assert names(grid) == ["ours", "other"]
     grid = load(tmp_path, "configs: [other.yaml]\nretrievers: [{text: }]\n")
-    assert names(grid) == ["text", "other"]
+    assert names(grid) == ["other", "text"]
     assert grid.specs[1].config == PipelineConfig(retrievers=(Bm25Search(),))
 
 
@@ -158,7 +158,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, message:
 
 def test_cells_of_other_cuts_or_filters_do_not_compare(tmp_path: Path) -> None:
     (tmp_path / "five.yaml").write_text("top_k: 5\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"markdown and five differ in top_k"):
+    with pytest.raises(InputError, match=r"five and markdown differ in top_k"):
         load(tmp_path, "chunker: [markdown]\nconfigs: [five.yaml]\n")
     (tmp_path / "part.yaml").write_text("filter: {doc_ids: [tea]}\nreranker: none\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"lexical and part differ in filter"):
@@ -186,3 +186,18 @@ def test_the_grid_in_the_page_can_be_read(tmp_path: Path) -> None:
     assert grid.specs[-1].name == "hybrid, text first · lexical k1 2.0 · MMR 0.7"
     table = page.read_text(encoding="utf-8").partition("## Running")[0]
     assert [key for key in AXES if f"`{key}`" not in table] == []
+
+
+def test_a_configuration_that_says_little_has_the_rest_from_the_base(tmp_path: Path) -> None:
+    (tmp_path / "ours.yaml").write_text("reranker: none\n", encoding="utf-8")
+    (spec,) = load(tmp_path, "base: {chunker: documents, reranker: lexical}\nconfigs: [ours.yaml]\n").specs
+    assert (spec.config.chunker.kind, spec.config.reranker.kind) == ("documents", "none")
+
+
+def test_another_embedder_is_another_cell_only_where_something_asks_for_vectors(tmp_path: Path) -> None:
+    grid = load(
+        tmp_path,
+        "embedder: [hash, {kind: hash, dims: 64}]\nretrievers: {words: {bm25: }, near: {flat: }}\nreranker: [none]\n",
+    )
+    assert names(grid) == ["hash · words", "hash · near", "hash dims 64 · near"]
+    assert [one.reason for one in grid.left_out] == ["comes to the same as hash · words"]
