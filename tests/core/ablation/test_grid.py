@@ -98,7 +98,7 @@ def test_whole_configurations_are_cells_too_and_may_be_all_of_them(tmp_path: Pat
     assert names(grid) == ["ours", "other"]
     grid = load(tmp_path, "configs: [other.yaml]\nretrievers: [{text: }]\n")
     assert names(grid) == ["other", "text"]
-    assert grid.specs[1].config == PipelineConfig(retrievers=(Bm25Search(),))
+    assert grid.specs[0].config == PipelineConfig(retrievers=(Bm25Search(),))
 
 
 def test_labels_count_at_the_level_of_documents_where_the_cells_cut_differently(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_cells_of_other_cuts_or_filters_do_not_compare(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"five and markdown differ in top_k"):
         load(tmp_path, "chunker: [markdown]\nconfigs: [five.yaml]\n")
     (tmp_path / "part.yaml").write_text("filter: {doc_ids: [tea]}\nreranker: none\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"lexical and part differ in filter"):
+    with pytest.raises(InputError, match=r"part and lexical differ in filter"):
         load(tmp_path, "reranker: [lexical]\nconfigs: [part.yaml]\n")
 
 
