@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from retrieval_lab.ablation.cell import Cell, Failure
 from retrieval_lab.ablation.rule import Rule
 from retrieval_lab.errors import InputError
 from retrieval_lab.paths import corpus_home
-from retrieval_lab.stored import Stored, as_text, read_as, read_json, write_json
+from retrieval_lab.stored import Stored, as_number, as_text, read_as, read_json, write_json
+
+T = TypeVar("T", Cell, Failure)
 
 FORMAT = 1
 _MANIFEST = "ablation.json"
@@ -76,8 +78,12 @@ class AblationFolder:
         write_json(self.path / _MANIFEST, manifest.to_dict())
 
     def has(self, key: str) -> bool:
-        """Whether the cell of this key is done."""
+        """Whether there is a cell of this key, whole or broken."""
         return self._cell(key).exists()
+
+    def cell(self, key: str) -> Cell:
+        """The cell of this key. Raises InputError when there is none, or its file is broken."""
+        return _loaded(self._cell(key), Cell)
 
     def keep(self, key: str, made: Cell | Failure) -> None:
         """Write a cell or a failure, whole or not at all. Raises InputError when it cannot be written."""
@@ -85,16 +91,36 @@ class AblationFolder:
         if isinstance(made, Cell):
             self._failure(key).unlink(missing_ok=True)
 
-    def load(self) -> Ablation:
-        """The ablation as far as it is done. Raises InputError when there is none, or a file of it is broken."""
+    def manifest(self) -> Manifest:
+        """What is to be done. Raises InputError when there is no ablation, or the file is broken."""
         try:
-            manifest = read_as("ablation", FORMAT, read_json(self.path / _MANIFEST), _read)
+            return read_as("ablation", FORMAT, read_json(self.path / _MANIFEST), _read)
         except FileNotFoundError as error:
             raise InputError(f"{self.path}: no ablation is kept here; `retrieval-lab ablate GRID` makes one") from error
-        cells = tuple(_loaded(self._cell(key), Cell) for key in manifest.keys if self.has(key))
-        failed = [self._failure(key) for key in manifest.keys if not self.has(key)]
-        failures = tuple(_loaded(path, Failure) for path in failed if path.exists())
-        return Ablation(manifest, cells, failures)
+
+    def load(self) -> Ablation:
+        """The ablation as far as it is done. Raises InputError when there is none, or a file of it is broken."""
+        manifest = self.manifest()
+        made = [one for key in manifest.keys if (one := self.made(key)) is not None]
+        return Ablation(
+            manifest,
+            tuple(one for one in made if isinstance(one, Cell)),
+            tuple(one for one in made if isinstance(one, Failure)),
+        )
+
+    def made(self, key: str) -> Cell | Failure | None:
+        """The cell of this key, or else its failure; None while there is neither. Raises InputError as `cell` does."""
+        if self.has(key):
+            return self.cell(key)
+        return _loaded(self._failure(key), Failure) if self._failure(key).exists() else None
+
+    def begun(self) -> int:
+        """When the ablation was begun last, in nanoseconds since the epoch; 0 when there is none."""
+        return _written(self.path / _MANIFEST)
+
+    def written(self, key: str) -> int:
+        """When the cell of this key was written, in nanoseconds since the epoch; 0 when there is none."""
+        return _written(self._cell(key))
 
     def _cell(self, key: str) -> Path:
         return self.path / "cells" / f"{key}.json"
@@ -103,24 +129,39 @@ class AblationFolder:
         return self.path / "failed" / f"{key}.json"
 
 
-def _loaded(path: Path, kind: Any) -> Any:
+def _written(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _loaded(path: Path, kind: type[T]) -> T:
     try:
         return kind.from_dict(read_json(path))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: it is gone; run the ablation again") from error
     except InputError as error:
         raise InputError(f"{path}: {error}; delete the file, and run the ablation again") from error
 
 
 def _read(data: Stored) -> Manifest:
-    rule = data.inner("rule")
-    ((target_measure, target),) = rule.inner("target").values.items()
     return Manifest(
         name=data.text("name"),
         corpus=data.text("corpus"),
         level=data.text("level"),
-        rule=Rule(rule.text("measure"), target_measure, float(target), rule.number("reranker_ms")),
+        rule=_read_rule(data.inner("rule")),
         keys=data.each("keys", as_text),
         left_out=data.each("left_out", _read_left_out),
     )
+
+
+def _read_rule(data: Stored) -> Rule:
+    targets = data.named("target", as_number)
+    if len(targets) != 1:
+        raise InputError(f"{data.place}.target names {len(targets)} measures; expected one")
+    ((measure, target),) = targets.items()
+    return Rule(data.text("measure"), measure, target, data.number("reranker_ms"))
 
 
 def _read_left_out(value: Any, place: str) -> tuple[str, str]:

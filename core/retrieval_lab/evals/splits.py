@@ -6,14 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Protocol
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.types import GoldenQuery
 
 DEV = "dev"
 HELD_OUT = "held-out"
 DEV_SHARE = 0.4
 SEED = 13
+
+
+class Labelled(Protocol):
+    """A query with its kind: of a golden set, or as a run remembers it."""
+
+    @property
+    def query_id(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +38,7 @@ class Splits:
         return sum(one == split for one in self.by_query.values())
 
 
-def stratified(golden: Sequence[GoldenQuery], *, dev: float = DEV_SHARE, seed: int = SEED) -> Splits:
+def stratified(golden: Sequence[Labelled], *, dev: float = DEV_SHARE, seed: int = SEED) -> Splits:
     """Deal the queries into `dev` and `held-out`, so that each kind has its share of both as nearly as can be.
 
     round(dev * queries) of all are dev, halves up, at least one and not all; how many of each kind says the largest
