@@ -122,6 +122,26 @@ async def test_the_split_goes_from_all_over_dev_to_held_out(
     app.close_lab()
 
 
+async def test_one_as_good_as_the_best_keeps_its_paired_interval_and_dealt_splits_are_said_to_be(
+    five_queries: Path, answered: Answered, wait_for: WaitFor
+) -> None:
+    cells = {"first": ((1, 2, 1, 1, 1), 10.0, FAST), "second": ((2, 1, 1, 1, 1), 10.0, SLOW)}
+    keep_ablation(five_queries, cells)
+    app = ExplorerApp(five_queries)
+    async with app.run_test(size=WIDE) as pilot:
+        await open_ablation(pilot, answered, wait_for, 2)
+        assert " best " in line_of(app, "#rows", "first")
+        line = line_of(app, "#rows", "second")
+        loss = ndcg(1) - ndcg(2)
+        assert " best " not in line
+        assert "+0.000" in line
+        low, high = (float(end) for end in line.split()[-2].split("…"))
+        assert -loss <= low < 0 < high <= loss
+        await pilot.press("s")
+        await wait_for(pilot, lambda: "dev (dealt) 2 queries" in text(app, "#state"))
+    app.close_lab()
+
+
 async def test_enter_uses_the_configuration_on_the_question_of_the_screen(
     five_queries: Path, answered: Answered, wait_for: WaitFor
 ) -> None:

@@ -42,12 +42,13 @@ class Order(Enum):
 class Row:
     """A configuration with its number on the screen, from 1, and where it stands; None without the measure.
 
-    A failed one has no numbers, and stands last.
+    A failed one has no numbers, and stands last. Others are measured against the one that `is_best`.
     """
 
     number: int
     of: Entry | Failure
     standing: Standing | None
+    is_best: bool
 
     @property
     def ms(self) -> float:
@@ -72,10 +73,12 @@ def arranged(board: Board, standings: Standings, order: Order) -> tuple[Row, ...
         return False, mean if order is Order.WORST else -mean
 
     ordered: list[Entry | Failure] = [*sorted(board.entries, key=place), *board.failures]
-    return tuple(
-        Row(number, one, standings.by_key.get(one.key) if isinstance(one, Entry) else None)
-        for number, one in enumerate(ordered, start=1)
-    )
+    return tuple(_row(number, one, standings) for number, one in enumerate(ordered, start=1))
+
+
+def _row(number: int, of: Entry | Failure, standings: Standings) -> Row:
+    key = of.key if isinstance(of, Entry) else ""
+    return Row(number, of, standings.by_key.get(key), key == standings.best)
 
 
 class Table:
@@ -90,7 +93,7 @@ class Table:
         self._bar = min(_MOST_BAR, room - self._name)
         found = [row.standing.estimate for row in rows if row.standing is not None]
         self._scale = scale_of((one.value, one.interval) for one in found)
-        self._best = max((one.value for one in found), default=None)
+        self._best = next((row.standing.estimate.value for row in rows if row.is_best and row.standing), None)
 
     def heads(self) -> Content:
         """The names of the columns, with both ends of the scale over the bars."""
@@ -120,9 +123,8 @@ class Table:
             return Content("–".ljust(_VALUE + self._bar + _DIFFERENCE + _INTERVAL))
         estimate = standing.estimate
         bar = interval_bar(estimate.value, estimate.interval, self._scale, self._bar, mark=self._best)
-        is_best = estimate.value == self._best and not standing.difference
-        between = "best" if is_best else signed(standing.difference)
-        interval = "" if is_best else interval_text(standing.difference_interval)
+        between = "best" if row.is_best else signed(standing.difference)
+        interval = "" if row.is_best else interval_text(standing.difference_interval)
         style = sureness(standing.difference, standing.difference_interval)
         return Content.assemble(
             (f"{estimate.value:<{_VALUE}.3f}", "bold"),

@@ -25,7 +25,7 @@ class Entry:
     """What a cell comes to, without its lists: many of these fit into memory.
 
     `values` has each measure's values by the ids of the queries that have a relevant chunk. `splits` is the part of
-    each query: that of its label (a `test` split is held out), and where no label states one, what
+    each query: that of its label (a `test` split is held out), and where no label states one (`dealt`), what
     `splits.stratified` deals.
     """
 
@@ -34,6 +34,7 @@ class Entry:
     config: PipelineConfig
     values: Mapping[str, Mapping[str, float]]
     splits: Mapping[str, str]
+    dealt: bool
     latency: Latency
     index_seconds: float | None
 
@@ -72,6 +73,7 @@ def entry(key: str, cell: Cell) -> Entry:
         config=cell.config,
         values={name: {one.query_id: one.measures[name] for one in counted if name in one.measures} for name in names},
         splits=_splits(cell.run.queries),
+        dealt=not any(one.split for one in cell.run.queries),
         latency=latency(cell.run),
         index_seconds=cell.index_seconds,
     )
@@ -141,5 +143,6 @@ def _intervals(values: Array) -> Sequence[Interval | None]:
 
 
 def _splits(records: Sequence[QueryRecord]) -> Mapping[str, str]:
-    stated = {one.query_id: HELD_OUT if one.split in runs.HELD_OUT else one.split for one in records}
-    return stated if any(stated.values()) or len(records) < 2 else stratified(records).by_query
+    if not any(one.split for one in records) and len(records) > 1:
+        return stratified(records).by_query
+    return {one.query_id: HELD_OUT if one.split in runs.HELD_OUT else one.split for one in records}

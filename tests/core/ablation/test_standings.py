@@ -81,6 +81,8 @@ def test_without_splits_in_the_labels_they_are_dealt_alike_in_every_cell() -> No
     queries = [record(f"{kind}{number}", rank, kind=kind) for kind, rank in (("a", 1), ("b", 2)) for number in range(5)]
     first, second = (entry(name, cell(made(name, some))) for name, some in (("x", queries), ("y", queries[::-1])))
     assert first.splits == second.splits
+    assert first.dealt
+    assert not entry("z", cell(made("z", splitted("dev", "test")))).dealt
     for kind in "ab":
         assert sum(one == "dev" for query_id, one in first.splits.items() if query_id[0] == kind) == 2
     assert standings([first, second], "mrr@2", "dev").queries == 4

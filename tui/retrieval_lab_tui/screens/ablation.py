@@ -349,10 +349,12 @@ class AblationScreen(Screen[None]):
             return Content(" no configuration is measured yet")
         measure, split = self._shown
         of_rule = " (the rule's)" if measure == self._board.manifest.rule.measure else ""
-        queries = self._standings.queries
+        dealt = " (dealt)" if split != ALL and self._board.entries[0].dealt else ""
+        count = self._standings.queries
+        queries = f"{split}{dealt} {count}" + (f" quer{'y' if count == 1 else 'ies'}" if self._is_wide else "")
         return Content.assemble(
             (f" ◂ {one_line(measure)}{of_rule} ▸  ", "bold $accent"),
-            (f"{split} {queries} quer{'y' if queries == 1 else 'ies'}  ", "bold"),
+            (f"{queries}  ", "bold"),
             *self._legend(),
         )
 
