@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from retrieval_lab import claude
 from retrieval_lab.answer import assemble, run
-from retrieval_lab.assembly import Bench
+from retrieval_lab.assembly import Reading
 from retrieval_lab.citations import CitationReport, cited_sentences
 from retrieval_lab.claude_login import has_login
 from retrieval_lab.extractive import ExtractiveAnswerer
-from retrieval_lab.lexemes import Lexemes
-from retrieval_lab.support import SOURCES, Support, Terms, looked_at, question_terms, supports
+from retrieval_lab.support import SOURCES, Support, Terms, looked_at
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Answer, Chunk, Draft, GoldenQuery
@@ -94,14 +93,14 @@ def grounds(
     Raises as `Lab.trace` does.
     """
     trace = query if isinstance(query, Trace) else lab.trace(query, config, cancelled=cancelled)
-    return lab.work(partial(_grounds, trace, top_k), trace.config, at_once=True)
+    return lab.read(partial(_grounds, trace, top_k), trace.config, at_once=True)
 
 
-def _grounds(trace: Trace, top_k: int, bench: Bench) -> Grounds:
-    conn, table = bench.conn, bench.table
-    terms = question_terms(conn, trace.query, trace.parsed, table=table)
+def _grounds(trace: Trace, top_k: int, reading: Reading) -> Grounds:
+    passages = reading.passages
+    terms = passages.question_terms(trace.query, trace.parsed)
     chosen = [row.chunk_id for row in trace.final[:top_k]]
-    found = supports(conn, terms, looked_at(trace, top_k), table=table)
+    found = passages.supports(terms, looked_at(trace, top_k))
     best = max(found, key=lambda one: found[one].share, default=None)  # the first of equals: sources come first
     if best is not None and best not in chosen and found[best].share > 0:
         chosen.append(best)
@@ -118,7 +117,7 @@ def _grounds(trace: Trace, top_k: int, bench: Bench) -> Grounds:
             scores=[one.support.share for one in sources],
             floor=trace.config.support_floor,
         ),
-        lexemes=Lexemes(table.text_config).of(conn, spoken),
+        lexemes=passages.lexemes(spoken),
     )
 
 

@@ -25,16 +25,21 @@ from retrieval_lab import (
     cli_db,
     cli_diagnose,
     cli_doctor,
+    cli_drift,
     cli_eval,
     cli_export,
     cli_funnel,
     cli_import,
     cli_index,
     cli_portable,
+    cli_report,
     cli_rescue,
+    cli_robustness,
     cli_score,
     cli_search,
     cli_split,
+    cli_train,
+    cli_tune,
 )
 from retrieval_lab.errors import LabError
 
@@ -61,12 +66,17 @@ app.command("index")(cli_index.index)
 app.command("export-index")(cli_portable.export_index)
 app.command("eval")(cli_eval.evaluate)
 app.command("calibrate")(cli_calibrate.calibrate)
+app.command("tune")(cli_tune.tune)
 app.command("compare")(cli_compare.compare)
+app.command("robustness")(cli_robustness.robustness)
+app.command("drift")(cli_drift.drift)
+app.command("report")(cli_report.report)
 app.command("score")(cli_score.score)
 app.command("check")(cli_check.check)
 app.command("import")(cli_import.import_)
 app.command("export")(cli_export.export)
 app.command("split")(cli_split.split)
+app.command("train-reranker")(cli_train.train_reranker)
 app.add_typer(cli_analysis.app, name="analysis")
 app.add_typer(cli_config.app, name="config")
 app.command("doctor")(cli_doctor.doctor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 _SHOWN_MOVES = 20
 _GAP = 2
 _LEAST_WIDTH = 10
-_TITLES = ("A", "B", "B-A", "interval", "p", "win/tie/loss", "least")
+_SIDES = ("A", "B", "B-A")
+_TITLES = ("interval", "p", "win/tie/loss", "least")
 
 
 def complete_run(ctx: typer.Context, incomplete: str) -> Iterator[str]:
@@ -148,7 +149,7 @@ def print_versus(found: Versus, baseline: Run, system: Run) -> None:
     if found.excluded:
         typer.echo(printable(f"not counted, no relevant chunk in A or in B: {', '.join(found.excluded)}"))
     typer.echo()
-    print_table([("", False), *((title, True) for title in _TITLES)], list(_differences(found)))
+    print_differences(found.measures)
     for title, lines in (("Carried by", _carried(found)), ("Configuration, A → B", _changed(found.changes))):
         _print_block(title, list(lines))
     _print_moves(found.moves, system.k)
@@ -170,12 +171,15 @@ def _print_block(title: str, lines: Sequence[str]) -> None:
 # --- differences ---------------------------------------------------------------------------------------------------
 
 
-def _differences(found: Versus) -> Iterator[tuple[str, ...]]:
-    rows = [tuple(_numbers(one)) for one in found.measures.values()]
-    used = sum(_GAP + max(map(len, column)) for column in zip(_TITLES, *rows, strict=True))
+def print_differences(measures: Mapping[str, Comparison], sides: tuple[str, str, str] = _SIDES) -> None:
+    """A table of all measures: of the baseline, of the system, and the difference; `sides` are the titles of these."""
+    titles = (*sides, *_TITLES)
+    rows = [tuple(_numbers(one)) for one in measures.values()]
+    used = sum(_GAP + max(map(len, column)) for column in zip(titles, *rows, strict=True))
     label_width = max(_LEAST_WIDTH, stdout().width - used)
-    for name, row in zip(found.measures, rows, strict=True):
-        yield (shorten_middle(name, label_width), *row)
+    names = [shorten_middle(name, label_width) for name in measures]
+    columns = [("", False), *((title, True) for title in titles)]
+    print_table(columns, [(name, *row) for name, row in zip(names, rows, strict=True)])
 
 
 def _numbers(one: Comparison) -> Iterator[str]:
@@ -216,15 +220,18 @@ def _print_moves(moves: Sequence[Move], k: int) -> None:
         return
     typer.echo(f"rank of the first relevant chunk in the first {k}, A → B")
     shown = moves[:_SHOWN_MOVES]
-    fixed = [
-        (_rank(move.baseline), _rank(move.system), printable(move.query_id), printable(move.kind)) for move in shown
-    ]
-    used = sum(max(cell_len(row[column]) for row in fixed) for column in range(4)) + 1 + 5 * _GAP
-    left = stdout().width - used
-    rows = [(a, "→", b, *names, _cut(move.query, left)) for (a, b, *names), move in zip(fixed, shown, strict=True)]
-    print_table([("", True), ("", False), ("", True), ("", False), ("", False), ("", False)], rows)
+    print_moves([(move.baseline, move.system, (move.query_id, move.kind), move.query) for move in shown])
     if len(moves) > _SHOWN_MOVES:
         typer.echo(f"and {len(moves) - _SHOWN_MOVES} more; --json has all")
+
+
+def print_moves(moves: Sequence[tuple[int | None, int | None, Sequence[str], str]]) -> None:
+    """A line for each move: the rank before and after, some words, and as much of a text as has room."""
+    fixed = [(_rank(before), _rank(after), *map(printable, words)) for before, after, words, _ in moves]
+    used = sum(max(map(cell_len, column)) for column in zip(*fixed, strict=True)) + 1 + (len(fixed[0]) + 1) * _GAP
+    left = stdout().width - used
+    rows = [(a, "→", b, *words, _cut(text, left)) for (a, b, *words), (*_, text) in zip(fixed, moves, strict=True)]
+    print_table([("", True), ("", False), ("", True), *[("", False)] * (len(fixed[0]) - 1)], rows)
 
 
 def _rank(rank: int | None) -> str:

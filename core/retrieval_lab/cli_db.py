@@ -15,7 +15,16 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from retrieval_lab import server_admin
-from retrieval_lab.database import DSN_VARIABLE, Database, LabSchema, configured_dsn, connect, peek, schemas
+from retrieval_lab.database import (
+    DSN_VARIABLE,
+    Database,
+    LabSchema,
+    configured_dsn,
+    connect,
+    drop_schema,
+    peek,
+    schemas,
+)
 from retrieval_lab.errors import EnvironmentMissing, InputError, LabError
 
 app = typer.Typer(
@@ -230,7 +239,7 @@ def _drop_schemas(dsn: str, *, yes: bool) -> None:
 
 def _drop_schema(conn: psycopg.Connection[Any], name: str) -> None:
     try:
-        conn.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
+        drop_schema(conn, name)
     except psycopg.errors.LockNotAvailable as error:
         raise LabError(f"the schema {name} is in use by another session: end that and run this again") from error
 

@@ -13,6 +13,7 @@ from retrieval_lab.cli_compare import complete_run, head, print_versus, warn
 from retrieval_lab.cli_options import (
     CorpusArgument,
     DsnOption,
+    IndexOption,
     JsonOption,
     opened_lab,
     print_json,
@@ -25,6 +26,7 @@ from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.text import printable
 
 if TYPE_CHECKING:
+    from retrieval_lab.config import PipelineConfig
     from retrieval_lab.evals.gates import Gate, Outcome
     from retrieval_lab.evals.records import QueryRecord
     from retrieval_lab.evals.runs import Run
@@ -82,13 +84,20 @@ def evaluate(
         int | None, typer.Option("--k", min=1, help="Cut of the final list; else the configuration's top_k.")
     ] = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="FIELD", help="Part the queries by kind, split, or a label field of theirs.")
+        str,
+        typer.Option(
+            "--by",
+            metavar="FIELD",
+            help="Part the queries by kind, split, document (the folder of what they want) or a label field; by dates"
+            " also as FIELD:year, FIELD:month and FIELD:weekday.",
+        ),
     ] = "kind",
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="NAME", help="Evaluate this split alone, such as dev or held-out."),
     ] = None,
     choice: PipelineChoice = UNCHANGED,
+    index: IndexOption = None,
     dsn: DsnOption = None,
     failures: Annotated[
         bool, typer.Option("--failures", help="List the misses instead of the measures; with --json both.")
@@ -136,16 +145,17 @@ def evaluate(
 
     Runs are kept in the folder runs/ of the corpus, or in the data directory
     when that is read-only. Exit code 1 when a gate fails, 2 when queries
-    without a relevant chunk had to be left out.
+    without a relevant chunk had to be left out. With --index the queries are
+    asked of an index that was exported, and no server is needed.
 
     Example: [bold]retrieval-lab eval --name before --set reranker=none[/bold], then
     [bold]retrieval-lab eval --baseline before --fail-under recall@10=0.70[/bold]
     """
     if force and not (save or name or record):
         raise InputError("--force has no effect without --save, --name or --record")
-    folder = corpus or bundled_corpus()
+    folder = corpus or index or bundled_corpus()
     if replay is not None:
-        if any((k, split, dsn, save, name, record, choice != UNCHANGED)):
+        if any((k, split, index, dsn, save, name, record, choice != UNCHANGED)):
             raise InputError(
                 "--replay shows a run as it was; with it go --failures, --baseline, --fail-under and --json"
             )
@@ -156,10 +166,11 @@ def evaluate(
     if record is not None and not force:
         _require_free(record)
     choice = choice.with_setting(f"top_k={k}") if k else choice
-    gates = _gates(folder, choice, fail_under or ())
+    gates = [] if index is not None else _gates(choice.configured(folder).config, fail_under or ())
     other = _baseline(baseline, folder)
     target = _target(name, folder, force=force) if name is not None else None
-    with opened_lab(corpus, choice, dsn) as lab:
+    with opened_lab(corpus, choice, dsn, index) as lab:
+        gates = gates if index is None else _gates(lab.config, fail_under or ())
         _require_field(lab, by)
         made = _run(lab, other, split)
         if name is not None or save:
@@ -185,13 +196,13 @@ def _judge(found: _Evaluated) -> None:
 # --- what is asked for, checked before the work --------------------------------------------------------------------
 
 
-def _gates(folder: Path, choice: PipelineChoice, texts: Sequence[str]) -> list[Gate]:
+def _gates(config: PipelineConfig, texts: Sequence[str]) -> list[Gate]:
     if not texts:
         return []
     from retrieval_lab.evals.gates import parse_gate
     from retrieval_lab.evals.runs import measure_names
 
-    names = measure_names(choice.configured(folder).config)
+    names = measure_names(config)
     return [parse_gate(text, names) for text in texts]
 
 
@@ -199,8 +210,10 @@ def _replayed(path: Path, by: str, folder: Path, baseline: str | None, gates: Se
     """A run that was kept, with all that is asked about it now."""
     from retrieval_lab.evals.gates import parse_gate
     from retrieval_lab.evals.runs import Run, measure_names
+    from retrieval_lab.evals.slices import require_field_of
 
     kept = Run.load(path)
+    require_field_of(kept, by)
     names = measure_names(kept.config)
     parsed = [parse_gate(text, names) for text in gates]
     return _evaluated(kept, by, parsed, _baseline(baseline, folder), None, force=False)

@@ -12,7 +12,7 @@ import typer
 
 from retrieval_lab.cli_completion import complete_golden
 from retrieval_lab.cli_pipeline import PipelineChoice
-from retrieval_lab.errors import FaultyInput
+from retrieval_lab.errors import FaultyInput, InputError
 
 if TYPE_CHECKING:
     from retrieval_lab.lab import Lab
@@ -35,18 +35,30 @@ QuestionArgument = Annotated[str | None, typer.Argument(help="The question; put 
 DsnOption = Annotated[
     str | None, typer.Option("--dsn", help="A PostgreSQL server; else $RETRIEVAL_LAB_DSN, else embedded.")
 ]
+IndexOption = Annotated[
+    Path | None,
+    typer.Option("--index", metavar="DIR", help="Search an index that export-index wrote; no server is needed."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @contextmanager
-def opened_lab(corpus: Path | None, choice: PipelineChoice, dsn: str | None) -> Iterator[Lab]:
-    """The corpus, indexed, with progress on stderr.
+def opened_lab(
+    corpus: Path | None, choice: PipelineChoice, dsn: str | None, index: Path | None = None
+) -> Iterator[Lab]:
+    """The corpus, indexed, with progress on stderr; or in its place an `index` that is there.
 
     Files that were left out become an error at the end, after the command has done its work with the rest.
     """
     # The driver and numpy take a moment to import, which `--help` need not wait for.
     from retrieval_lab.lab import Lab
 
+    if index is not None:
+        if dsn is not None:
+            raise InputError("--index needs no server: leave out --dsn")
+        with choice.on_index(index, corpus).open() as over_index:
+            yield over_index
+        return
     effective = choice.configured(corpus)
     with progress_bar("indexing") as step:
         lab = Lab.open(corpus, effective.config, dsn, progress=lambda one: step(one.done, one.total))

@@ -17,6 +17,8 @@ from retrieval_lab.paths import bundled_configs, bundled_corpus
 
 if TYPE_CHECKING:
     from retrieval_lab.config_file import EffectiveConfig, Override
+    from retrieval_lab.offline import IndexSource
+    from retrieval_lab.settings import EmbedderSettings
 
 ConfigOption = Annotated[
     Path | None,
@@ -34,7 +36,7 @@ EmbedderOption = Annotated[
 RerankerOption = Annotated[
     str | None,
     typer.Option(
-        "--reranker", metavar="NAME", help="none, lexical, cross-encoder:MODEL, or the folder of a model's files."
+        "--reranker", metavar="NAME", help="none, lexical, cross-encoder:MODEL, learned:FILE, or the folder of a model."
     ),
 ]
 SetOption = Annotated[
@@ -91,6 +93,24 @@ class PipelineChoice:
 
         overrides: list[str | Override] = [*self._parts(), *self.overrides]
         return effective_config(corpus or bundled_corpus(), path=self.file(corpus), overrides=overrides)
+
+    def on_index(self, folder: Path, corpus: Path | None, golden: Path | None = None) -> IndexSource:
+        """An index with the pipeline that is meant over it, and whose labels there are. Raises InputError."""
+        from retrieval_lab.offline import IndexSource
+
+        others = (one for one in self._parts() if one.key != "embedder")  # the index has the one of its name
+        return IndexSource(
+            folder, corpus, golden, self.chosen_embedder(), self.file(corpus), (*others, *self.overrides)
+        )
+
+    def chosen_embedder(self) -> EmbedderSettings | None:
+        """The embedder that is named, None without a name. Raises InputError."""
+        from retrieval_lab.config import PipelineConfig
+        from retrieval_lab.model_choice import embedder_setting
+
+        if self.embedder is None:
+            return None
+        return PipelineConfig.from_dict({"embedder": embedder_setting(self.embedder)}).embedder
 
     def _parts(self) -> Iterator[Override]:
         from retrieval_lab.config_file import Override

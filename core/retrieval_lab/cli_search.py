@@ -15,6 +15,7 @@ from retrieval_lab.cli_options import (
     CorpusOption,
     DsnOption,
     GoldenOption,
+    IndexOption,
     JsonOption,
     QuestionArgument,
     opened_lab,
@@ -22,7 +23,7 @@ from retrieval_lab.cli_options import (
 )
 from retrieval_lab.cli_passages import print_notes, print_passage
 from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
-from retrieval_lab.cli_portable import IndexOption, search_index
+from retrieval_lab.cli_portable import search_index
 from retrieval_lab.cli_text import print_table, stdout
 from retrieval_lab.errors import InputError
 from retrieval_lab.shorten import shorten_middle
@@ -85,6 +86,7 @@ def trace(
     no_rescues: NoRescuesOption = False,
     corpus: CorpusOption = None,
     choice: PipelineChoice = UNCHANGED,
+    index: IndexOption = None,
     dsn: DsnOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -93,7 +95,8 @@ def trace(
     Of a golden query, or with --chunk, also where the wanted passage stands, counted over the whole corpus beyond the
     end of a list, and its journey: the stage that lost it, and what stands in its place. With --json: the whole trace,
     with the journey under its name. With --bundle: all of that and more in one file for a colleague, who needs neither
-    the corpus nor a database to look at it.
+    the corpus nor a database to look at it. With --index the question is asked of an index; its labels are those of
+    --corpus, and a bundle has no rescues.
 
     Example: [bold]retrieval-lab trace --golden q08[/bold]
     """
@@ -101,10 +104,10 @@ def trace(
         raise InputError('name one question: retrieval-lab trace "QUESTION", or retrieval-lab trace --golden ID')
     if no_rescues and bundle is None:
         raise InputError("--no-rescues leaves them out of a bundle; name its file with --bundle FILE")
-    with opened_lab(corpus, choice, dsn) as lab:
+    with opened_lab(corpus, choice, dsn, index) as lab:
         asked = query if query is not None else lab.golden_query(golden or "")
         if bundle is not None:
-            written(lab, asked, chunk, bundle, rescues=not no_rescues, as_json=as_json)
+            written(lab, asked, chunk, bundle, rescues=not no_rescues and index is None, as_json=as_json)
             return
         made = lab.trace(asked)
         if chunk is not None and chunk not in lab.chunks([chunk]):
@@ -180,6 +183,8 @@ def _reading(made: Trace) -> Iterator[tuple[str, str]]:
         found = getattr(made.parsed, name)
         if found:
             yield name.replace("_", " "), " ".join(found)
+    for name, expansion in made.expansions.items():
+        yield f"{name} expanded", str(expansion)
 
 
 def _stages(made: Trace) -> Iterator[tuple[str, ...]]:

@@ -16,11 +16,14 @@ from retrieval_lab.settings import (
     Bm25Reranker,
     ChunkerSettings,
     EmbedderSettings,
+    ExpansionSettings,
     FusionSettings,
     HashEmbedding,
     MarkdownChunker,
+    NoExpansion,
     NoReranker,
     RerankerSettings,
+    Rm3Expansion,
     RrfFusion,
 )
 from retrieval_lab.support import SUPPORT_FLOOR
@@ -59,14 +62,15 @@ class PipelineConfig:
     (module `support`) is below `support_floor` gets no answer.
 
     Equal configurations are equal values and hash alike. Raises SettingError when the parts do not fit each other: no
-    retriever or two of one name, no weight above 0, a lambda outside 0 to 1 or without a reranker, a `top_k` that the
-    pool cannot fill, a floor outside 0 to 1.
+    retriever or two of one name, no weight above 0, an expansion of a list that is not there, a lambda outside 0 to 1
+    or without a reranker, a `top_k` that the pool cannot fill, a floor outside 0 to 1.
     """
 
     chunker: ChunkerSettings = field(default_factory=MarkdownChunker)
     contextual_headers: bool = False
     embedder: EmbedderSettings = field(default_factory=HashEmbedding)
     retrievers: tuple[RetrieverSettings, ...] = (VectorSearch(), TextSearch())
+    expansion: ExpansionSettings = field(default_factory=NoExpansion)
     fusion: FusionSettings = field(default_factory=RrfFusion)
     reranker: RerankerSettings = field(default_factory=Bm25Reranker)
     mmr_lambda: float | None = MMR_LAMBDA
@@ -89,6 +93,9 @@ class PipelineConfig:
                 raise SettingError("retrievers", repr(name), f"names that are not blank, nor {', '.join(_STAGES)}")
         if not any(retriever.weight for retriever in self.retrievers):
             raise SettingError("retrievers", "all of weight 0", "a weight above 0 for one of them")
+        of = self.expansion.of if isinstance(self.expansion, Rm3Expansion) else None
+        if of is not None and of not in names:
+            raise SettingError("expansion.of", repr(of), f"the name of a list ({', '.join(names)}), or null for all")
 
     def _require_ranges(self) -> None:
         if self.mmr_lambda is not None and not 0 <= self.mmr_lambda <= 1:
@@ -116,6 +123,7 @@ class PipelineConfig:
             "contextual_headers": self.contextual_headers,
             "embedder": _to_dict(self.embedder),
             "retrievers": {retriever.name: _to_dict(retriever) for retriever in self.retrievers},
+            "expansion": _to_dict(self.expansion),
             "fusion": _to_dict(self.fusion),
             "reranker": _to_dict(self.reranker),
             "mmr_lambda": self.mmr_lambda,

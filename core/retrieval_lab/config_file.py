@@ -83,6 +83,12 @@ def effective_config(
     return EffectiveConfig(config, path, dict(_origins(config.to_dict(), Given(merged, DEFAULT))))
 
 
+def parts_of(path: Path) -> frozenset[str]:
+    """The parts of a configuration that a file names, such as `retrievers`. Raises InputError when it is none."""
+    file = read_settings(path)
+    return frozenset(file.value) if isinstance(file.value, dict) else frozenset()
+
+
 def described(effective: EffectiveConfig) -> str:
     """The configuration as YAML that can be saved as lab.yaml, each value with its origin in a comment."""
     rows = list(_rows(effective.config.to_dict(), effective.origins, "", 0))

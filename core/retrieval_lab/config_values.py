@@ -16,11 +16,13 @@ from retrieval_lab.retrievers.registry import RETRIEVERS
 from retrieval_lab.settings import (
     CHUNKERS,
     EMBEDDERS,
+    EXPANSIONS,
     FUSIONS,
     RERANKERS,
     Bm25Reranker,
     HashEmbedding,
     MarkdownChunker,
+    NoExpansion,
     NoReranker,
     RrfFusion,
 )
@@ -32,6 +34,7 @@ T = TypeVar("T")
 PARTS: Mapping[str, tuple[Mapping[str, type[Any]], str]] = {
     "chunker": (CHUNKERS, MarkdownChunker.kind),
     "embedder": (EMBEDDERS, HashEmbedding.kind),
+    "expansion": (EXPANSIONS, NoExpansion.kind),
     "fusion": (FUSIONS, RrfFusion.kind),
     "reranker": (RERANKERS, Bm25Reranker.kind),
 }
@@ -42,6 +45,7 @@ KEYS = (
     "contextual_headers",
     "embedder",
     "retrievers",
+    "expansion",
     "fusion",
     "reranker",
     "mmr_lambda",

@@ -19,7 +19,7 @@ from pgvector import Vector
 from psycopg import Connection, sql
 
 from retrieval_lab.embed import Vectors
-from retrieval_lab.errors import InputError
+from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.extension import extension_schema
 from retrieval_lab.ragindex.chunks import IndexedChunk
 from retrieval_lab.ragindex.index import Index
@@ -30,6 +30,8 @@ from retrieval_lab.types import Chunk
 T = TypeVar("T")
 
 _STAMP = "stamp"
+_FORMAT = 1
+"""Part of every stamp: a change of what is read of a table, or of what words are, makes new indexes."""
 
 
 def indexed_chunk(
@@ -67,11 +69,11 @@ class CorpusIndex:
         self.index = index
         self._table = table
         self._made: dict[Hashable, Any] = {}
-        self._making = threading.RLock()
+        self._turns: dict[Hashable, threading.Lock] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` returned when it was asked for by this key first; any thread."""
-        with self._making:
+        """What `make` returned when it was asked for by this key first; any thread, which waits for no other key."""
+        with self._turns.setdefault(key, threading.Lock()):
             if key not in self._made:
                 self._made[key] = make()
             made: T = self._made[key]
@@ -90,7 +92,11 @@ class CorpusIndex:
     @property
     def texts(self) -> list[str]:
         """What of each row is indexed."""
-        return [self._table.indexed(chunk_of(chunk)) for chunk in self.index.chunks]
+        return [self.indexed(chunk_of(chunk)) for chunk in self.index.chunks]
+
+    def indexed(self, chunk: Chunk) -> str:
+        """What of a chunk is indexed."""
+        return self._table.indexed(chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,32 +123,36 @@ class IndexKeeper:
     def current(self, conn: Connection[Any], table: Table) -> CorpusIndex:
         """The index of the table as it is now, the same object as long as nothing changes; any thread.
 
-        Raises InputError when the table is missing.
+        Raises EnvironmentMissing when the table is missing.
         """
         with self._turn:
             stamp = table_stamp(conn, table)
             if self._current is None or stamp is None or stamp != self._stamp:
-                self._current = CorpusIndex(self._opened(stamp) or self._built(conn, table, stamp), table)
-                self._stamp = stamp
+                opened = self._opened(stamp)
+                index, self._stamp = (opened, stamp) if opened is not None else self._built(conn, table, stamp)
+                self._current = CorpusIndex(index, table)
             return self._current
 
     def _opened(self, stamp: str | None) -> Index | None:
         """The index in the folder, if it is the one of this stamp."""
         if self._folder is None or stamp is None:
             return None
-        with suppress(InputError, ValueError):  # what cannot be read is made anew
+        with suppress(InputError, ValueError, OSError):  # what cannot be read is made anew
             index = Index.open(self._folder)
             if index.meta.extra.get(_STAMP) == stamp:
                 return index
         return None
 
-    def _built(self, conn: Connection[Any], table: Table, stamp: str | None) -> Index:
+    def _built(self, conn: Connection[Any], table: Table, stamp: str | None) -> tuple[Index, str | None]:
+        """The index of the table with its stamp, None where nobody knows it."""
         index = index_of_table(conn, table, self._origin)
-        if self._folder is not None and stamp is not None:
+        if stamp is None or table_stamp(conn, table) != stamp:  # somebody changed the table before it was read
+            return index, None
+        if self._folder is not None:
             index.meta = replace(index.meta, extra={_STAMP: stamp})
-            with suppress(InputError):  # a full disk costs the next process time, and this one nothing
+            with suppress(InputError, OSError):  # a full disk costs the next process time, and this one nothing
                 index.write(self._folder)
-        return index
+        return index, stamp
 
 
 def table_stamp(conn: Connection[Any], table: Table = CHUNKS) -> str | None:
@@ -153,17 +163,17 @@ def table_stamp(conn: Connection[Any], table: Table = CHUNKS) -> str | None:
         SELECT md5(coalesce(string_agg(doc_id || ' ' || fingerprint, E'\\n' ORDER BY doc_id), '')) FROM {documents}
     """).format(**table.names("public"))
     row = execute(conn, statement).fetchone()
-    return None if row is None else str(row[0])
+    return None if row is None else f"{_FORMAT} {row[0]}"
 
 
 def index_of_table(conn: Connection[Any], table: Table, origin: Origin) -> Index:
     """An index of all chunks of the table with their vectors, rows by chunk_id in code point order.
 
-    BM25 has what the table indexes of each chunk. Raises InputError when the table is missing.
+    BM25 has what the table indexes of each chunk. Raises EnvironmentMissing when the table is missing.
     """
     dims = table_dims(conn, table)
     if dims is None:
-        raise InputError(f"there is no table {table.name} with vectors; index the corpus first")
+        raise EnvironmentMissing(f"the index of this corpus is gone (no table {table.name}); open the corpus again")
     chunks, vectors = _read(conn, table, dims)
     texts = [table.indexed(chunk_of(chunk)) for chunk in chunks]
     return Index.build(chunks, vectors, embedding_model=origin.embedding_model, chunker=origin.chunker, texts=texts)
@@ -178,7 +188,8 @@ def _read(conn: Connection[Any], table: Table, dims: int) -> tuple[Sequence[Inde
     for number, row in enumerate(rows):
         source, uri, title = row[7:]
         chunks.append(indexed_chunk(Chunk(*row[:6]), source=source, uri=uri, title=title))
-        vectors[number] = Vector.from_binary(row[6]).to_numpy()
+        if row[6] is not None:  # a table that others made may lack some; those stay zero, which no search finds
+            vectors[number] = Vector.from_binary(row[6]).to_numpy()
     return chunks, vectors
 
 

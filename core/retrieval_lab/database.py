@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -15,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.extension import ensure_extension, extension_schema
+from retrieval_lab.paths import index_folder
 from retrieval_lab.server import Server
 from retrieval_lab.server_admin import peek as peek_embedded
 
@@ -23,6 +25,7 @@ __all__ = [
     "LabSchema",
     "configured_dsn",
     "connect",
+    "drop_schema",
     "ensure_extension",
     "make_schema",
     "peek",
@@ -185,6 +188,15 @@ def make_schema(conn: psycopg.Connection[Any], name: str, purpose: str) -> None:
         ) from error
     except psycopg.ProgrammingError as error:
         raise InputError(f"{name!r} cannot be a schema: {_one_line(error)}") from error
+
+
+def drop_schema(conn: psycopg.Connection[Any], name: str) -> None:
+    """Drop the schema with all in it, where it is there, and the index in memory that was kept of it.
+
+    Raises psycopg.Error.
+    """
+    conn.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(name)))
+    shutil.rmtree(index_folder(name), ignore_errors=True)
 
 
 def use_schema(conn: psycopg.Connection[Any], schema: str) -> None:

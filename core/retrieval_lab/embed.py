@@ -84,9 +84,12 @@ def embed_query(embedder: Embedder, query: str) -> Vectors | None:
 
 
 class QueryVectors:
-    """The vectors of queries; the last `kept` are remembered, one so that the stages of one query embed it once."""
+    """The vectors of queries; the last `kept` are remembered, so that the stages of one query embed it once.
 
-    def __init__(self, embedder: Embedder, kept: int = 1) -> None:
+    More than one, since lists may be made for an expanded query.
+    """
+
+    def __init__(self, embedder: Embedder, kept: int = 4) -> None:
         self.dims = embedder.dims
         self.embedder = embedder
         self._kept = kept

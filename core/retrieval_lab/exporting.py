@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from retrieval_lab.chunker import doc_id_of
 from retrieval_lab.importing.folder import original_ids
-from retrieval_lab.metrics import QueryResult, labels
+from retrieval_lab.metrics import QueryResult, labelled
 from retrieval_lab.trec import Qrels
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def qrels(lab: Lab) -> Qrels:
     """
     lab.require_golden()
     known = original_ids(lab.corpus)
-    labelled = lab.work(lambda bench: labels(bench.conn, lab.golden, table=bench.table))
+    labels = lab.read(lambda reading: labelled(lab.golden, reading.passages.documents))
     return Qrels(
         {
             query.query_id: dict.fromkeys(sorted(relevant), 1)
             if query.level == "chunk"
             else {known.get(doc_id, doc_id): grade for doc_id, grade in query.relevant}
-            for query, relevant in labelled
+            for query, relevant in labels
         }
     )
 

@@ -1,4 +1,4 @@
-"""The two sides of hybrid retrieval over one table, and their fusion.
+"""The two sides of hybrid retrieval over one table, and the search that fuses them.
 
 Every list is ordered to the last row: equal scores by chunk_id in code point order.
 """
@@ -6,7 +6,6 @@ Every list is ordered to the last row: equal scores by chunk_id in code point or
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -19,6 +18,8 @@ from retrieval_lab.embed import Embedder, Vectors, embed_query
 from retrieval_lab.errors import InputError
 from retrieval_lab.extension import extension_schema
 from retrieval_lab.filtering import Shape, condition, parameters, shape
+from retrieval_lab.fusion import RRF_K as RRF_K
+from retrieval_lab.fusion import rrf as rrf
 from retrieval_lab.statements import execute, is_idle
 from retrieval_lab.store import CHUNKS, Table, vector_literal
 from retrieval_lab.text import sendable
@@ -26,8 +27,6 @@ from retrieval_lab.types import EVERYTHING, Filter, Hit, Ranked, TextQuery
 
 Scan = Literal["exact", "hnsw"]
 """How the vector side reads the table; None leaves the choice to the planner."""
-
-RRF_K = 60
 
 MAX_EF_SEARCH = 1000
 """No HNSW scan yields more rows (pgvector's README, "HNSW", Query Options); longer lists are read exactly."""
@@ -165,53 +164,6 @@ def matching_plan(
         return ()
     statement = _matching_sql(table, bool(parsed.excluded), shape(filter))
     return _plan(conn, statement, _matching_parameters(parsed, n, filter))
-
-
-def rrf(lists: Sequence[Sequence[Hit]], k: float = RRF_K, weights: Sequence[float] | None = None) -> list[Ranked]:
-    """All chunks of the lists by the sum of weight / (k + rank) over the lists that hold them, then by chunk_id.
-
-    Reciprocal rank fusion: Cormack, Clarke and Büttcher, SIGIR 2009; each list weighs 1 unless `weights` has a number
-    for each. A list of weight 0 contributes nothing, not even chunks, but `ranks`, which has one entry for each list,
-    tells its ranks. A chunk repeated within a list counts there once, at its best rank. Raises InputError when k or a
-    weight is negative or no finite number, and when there is not one weight for each list.
-    """
-    if not (math.isfinite(k) and k >= 0):
-        raise InputError(f"rrf k is {k}; expected 0 or more")
-    weights = _weights(weights, len(lists))
-    ranks: dict[str, list[int | None]] = {}
-    for position, hits in enumerate(lists):
-        for hit in hits:
-            row = ranks.setdefault(hit.chunk_id, [None] * len(lists))
-            best = row[position]
-            row[position] = hit.rank if best is None else min(best, hit.rank)
-    scored = []
-    for chunk_id, row in ranks.items():
-        parts = [
-            rrf_part(weight, k, rank) for weight, rank in zip(weights, row, strict=True) if weight and rank is not None
-        ]
-        if parts:
-            # fsum is exact before its one rounding, so the order of the lists cannot break a tie.
-            scored.append((-math.fsum(parts), chunk_id))
-    return [
-        Ranked(chunk_id, -score, rank, tuple(ranks[chunk_id]))
-        for rank, (score, chunk_id) in enumerate(sorted(scored), start=1)
-    ]
-
-
-def rrf_part(weight: float, k: float, rank: int) -> float:
-    """What one list adds to the fused score of the chunk that it holds at this rank."""
-    return weight / (k + rank)
-
-
-def _weights(weights: Sequence[float] | None, lists: int) -> Sequence[float]:
-    if weights is None:
-        return [1.0] * lists
-    if len(weights) != lists:
-        raise InputError(f"{len(weights)} weights for {lists} lists; expected one for each")
-    for weight in weights:
-        if not (math.isfinite(weight) and weight >= 0):
-            raise InputError(f"the weight of a list is {weight}; expected 0 or more")
-    return weights
 
 
 def search(

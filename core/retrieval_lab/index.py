@@ -8,7 +8,7 @@ one transaction, so an interrupted run leaves whole documents only, and the next
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
@@ -23,6 +23,7 @@ from retrieval_lab.corpus import read_corpus
 from retrieval_lab.database import make_schema, use_schema
 from retrieval_lab.embed import Embedder
 from retrieval_lab.errors import Cancelled, Fault, InputError
+from retrieval_lab.settings import ChunkerSettings
 from retrieval_lab.store import CHUNKS, Schema, Table, count, upsert
 from retrieval_lab.types import Chunk, Document
 
@@ -65,6 +66,32 @@ def schema_name(corpus_dir: Path | str, indexing: Indexing) -> str:
     """The schema for a corpus folder indexed this way: equal in every process, different for every other way."""
     key = (_FORMAT, str(Path(corpus_dir).resolve()), indexing.key)
     return f"{SCHEMA_PREFIX}{sha256(repr(key).encode()).hexdigest()[:24]}"
+
+
+def searched_documents(
+    corpus_dir: Path, chunker: ChunkerSettings, stored: Callable[[Sequence[str]], Mapping[str, Chunk]], chunks: int
+) -> list[tuple[Document, str]]:
+    """The documents of the corpus whose chunks are stored as their text gives them, each with its folder there.
+
+    Others may have been left out.
+
+    `stored` gives the chunks that are there of some ids, `chunks` is how many there are of all. Raises InputError when
+    some of those are of no document, since then nobody could say what was searched.
+    """
+    found: list[tuple[Document, str]] = []
+    theirs = 0
+    files = read_corpus(corpus_dir)
+    for document in files.documents:
+        expected = {chunk.chunk_id: chunk for chunk in chunker.chunks(document)}
+        if stored(list(expected)) == expected:
+            found.append((document, files.paths[document.doc_id].relative_to(corpus_dir).parts[0]))
+            theirs += len(expected)
+    if theirs != chunks:
+        raise InputError(
+            f"{corpus_dir}: files changed since they were indexed ({theirs} of the {chunks} chunks are still theirs);"
+            " open the corpus again"
+        )
+    return found
 
 
 def index_corpus(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,34 +12,34 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg import Connection
 
-from retrieval_lab.assembly import Bench, assembled
-from retrieval_lab.chunker import doc_id_of
+from retrieval_lab.assembly import Bench, Reading, assembled
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.config_file import config_path, effective_config, save_config
+from retrieval_lab.configurations import Configuration
 from retrieval_lab.corpus import GOLDEN_FILE, file_stamps, place_in_file
 from retrieval_lab.corpus_index import IndexKeeper, Origin
 from retrieval_lab.database import Database
-from retrieval_lab.diagnosis.follow import Corpus, follow
+from retrieval_lab.diagnosis.follow import follow
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, parse_passage, parse_query
 from retrieval_lab.embed import QueryVectors
-from retrieval_lab.errors import Cancelled, EnvironmentMissing, InputError
+from retrieval_lab.errors import EnvironmentMissing, InputError
 from retrieval_lab.golden_set import GoldenSet
-from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name
+from retrieval_lab.index import IndexReport, Progress, index_corpus, schema_name, searched_documents
 from retrieval_lab.lexemes import Lexemes
-from retrieval_lab.metrics import QueryResult, evaluate_queries, labels, relevant, summarise, why_undefined
+from retrieval_lab.metrics import QueryResult, relevant, summarise, why_undefined
+from retrieval_lab.passages import StoredPassages, passage
 from retrieval_lab.paths import bundled_corpus, index_folder
 from retrieval_lab.pipeline import Pipeline
-from retrieval_lab.rerankers import Reranker
+from retrieval_lab.rerankers import CorpusReranker, Reranker
 from retrieval_lab.retrievers.base import Surroundings
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.session import Session, first_line
 from retrieval_lab.settings import RerankerSettings
-from retrieval_lab.store import CHUNKS, chunks_of, fetch
-from retrieval_lab.support import best_support
+from retrieval_lab.store import CHUNKS
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace, beyond
-from retrieval_lab.types import Chunk, GoldenQuery, Metrics, Place, Stages
+from retrieval_lab.types import Chunk, Document, GoldenQuery, Metrics, Place, Stages
 from retrieval_lab.windows import truncations
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Lab:
         self._golden_set = GoldenSet.open(corpus / GOLDEN_FILE)
         self.golden, self.golden_faults = self._golden_set.queries, self._golden_set.faults
         self._database = database
-        self._rerankers: dict[RerankerSettings, Reranker | None] = {}
+        self._rerankers: dict[RerankerSettings, Reranker | CorpusReranker | None] = {}
         self._lexemes = Lexemes()
         self._plans: dict[Hashable, tuple[str, ...]] = {}
         origin = Origin(self.embedder.name, config.indexing.chunking)
@@ -125,6 +125,20 @@ class Lab:
         return False
 
     @property
+    def serves_one_index(self) -> bool:
+        """Whether it cannot be opened in another way of indexing."""
+        return False
+
+    def offered(self, named: Sequence[Configuration]) -> tuple[Configuration, ...]:
+        """The configurations as they work here; those that do not say why as a fault."""
+        return tuple(named)
+
+    @property
+    def server(self) -> str:
+        """What answers, in a word or two."""
+        return "embedded" if self.embedded else "own server"
+
+    @property
     def embedded(self) -> bool:
         """Whether the lab runs on the embedded server."""
         return self._database.embedded
@@ -144,37 +158,34 @@ class Lab:
         connects again), Cancelled after `cancel` or where `cancelled` holds, and LabError when the server stopped the
         query of itself, as it does after its statement_timeout.
         """
-        config = self._fitting(config)
-        return self._questions.ask(
-            lambda conn: self._trace(conn, self._pipeline(conn, config), query, config), cancelled
-        )
+        return self.read(lambda reading: self._trace(reading, reading.pipeline(), query), config, cancelled=cancelled)
 
-    def _trace(
-        self, conn: Connection[Any], pipeline: Pipeline, query: str | GoldenQuery, config: PipelineConfig
-    ) -> Trace:
+    def _trace(self, reading: Reading, pipeline: Pipeline, query: str | GoldenQuery) -> Trace:
         golden = query if isinstance(query, GoldenQuery) else None
-        made = pipeline.run(
-            golden.query if golden else str(query), explain=True, cancelled=lambda: self._questions.stopping
-        )
-        chunks = chunks_of(conn, golden.doc_ids, table=self._table) if golden else []
+        made = pipeline.run(golden.query if golden else str(query), explain=True, cancelled=self._stopping)
+        chunks = reading.passages.documents(golden.doc_ids) if golden else []
         wanted = sorted(relevant(chunks, golden)) if golden else []
         read = {**made.chunks, **{chunk.chunk_id: chunk for chunk in chunks if chunk.chunk_id in wanted}}
         return Trace(
             **{name: getattr(made, name) for name in Stages.__slots__},
-            config=config,
+            config=reading.config,
             golden=golden,
             relevant=tuple(wanted),
             unlabelled=why_undefined(chunks, golden) if golden and not wanted else None,
             beyond=beyond(pipeline, made, wanted),
-            truncated=truncations(read.values(), self.embedder, self._table.indexed, pipeline.reranker, made.query),
-            locate=partial(self._locate, made, config),
+            truncated=truncations(
+                read.values(), self.embedder, reading.passages.indexed, pipeline.reranker, made.query
+            ),
+            locate=partial(self._locate, made, reading.config),
         )
 
     def _locate(self, made: Stages, config: PipelineConfig, chunk_id: str) -> Mapping[str, Place]:
         """Where a chunk stands beyond the lists of a trace, asked later."""
-        return self._questions.ask(
-            lambda conn: beyond(self._pipeline(conn, config), made, [chunk_id]).get(chunk_id, {})
-        )
+        return self.read(lambda reading: beyond(reading.pipeline(), made, [chunk_id]).get(chunk_id, {}), config)
+
+    def _stopping(self) -> bool:
+        """Whether the question that is asked at the moment is to end."""
+        return self._questions.stopping
 
     def changed_files(self) -> tuple[Path, ...]:
         """The files of the corpus that are new, gone or changed since it was opened, by time and size; any thread."""
@@ -220,15 +231,12 @@ class Lab:
             if config not in (None, query.config):
                 raise InputError("this trace was made with another configuration; give the question instead of it")
             config = query.config
-        fitting = self._fitting(config)
-        return self._questions.ask(lambda conn: self._explain(conn, query, chunk_id, fitting))
+        return self.read(lambda reading: self._explain(reading, query, chunk_id), config)
 
-    def _explain(
-        self, conn: Connection[Any], query: str | GoldenQuery | Trace, chunk_id: str | None, config: PipelineConfig
-    ) -> Journey:
-        pipeline = self._pipeline(conn, config)
-        made = query if isinstance(query, Trace) else self._trace(conn, pipeline, query, config)
-        return follow(made, pipeline, Corpus(conn, self._table), chunk_id)
+    def _explain(self, reading: Reading, query: str | GoldenQuery | Trace, chunk_id: str | None) -> Journey:
+        pipeline = reading.pipeline()
+        made = query if isinstance(query, Trace) else self._trace(reading, pipeline, query)
+        return follow(made, pipeline, reading.passages, chunk_id)
 
     def parse_view(self, query: str, config: PipelineConfig | None = None) -> ParseView:
         """What full-text search makes of a query, with the operators of the configuration's retriever of that kind.
@@ -247,7 +255,7 @@ class Lab:
         """
 
         def parsed(conn: Connection[Any]) -> PassageView:
-            text = self._table.indexed(Corpus(conn, self._table).chunk(chunk_id))
+            text = self._table.indexed(passage(StoredPassages(conn, self._table), chunk_id))
             return parse_passage(conn, chunk_id, text, self._table.text_config)
 
         return self._questions.ask(parsed)
@@ -261,18 +269,17 @@ class Lab:
 
     def why_undefined(self, query: GoldenQuery) -> str | None:
         """Why no chunk is relevant for the query; None when one is. Raises as `trace` does."""
-        chunks = self._questions.ask(lambda conn: chunks_of(conn, query.doc_ids, table=self._table))
-        return why_undefined(chunks, query)
+        return why_undefined(self.read(lambda reading: reading.passages.documents(query.doc_ids)), query)
 
     def chunks(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
         """The chunks with these ids, in their order; unknown ids are left out. Raises as `trace` does."""
-        found = self._questions.ask(lambda conn: fetch(conn, chunk_ids, table=self._table))
+        found = self.read(lambda reading: reading.passages.fetch(chunk_ids))
         return {chunk_id: chunk for chunk_id, (chunk, _) in found.items()}
 
     def neighbours(self, chunk_id: str) -> tuple[Chunk | None, Chunk | None]:
         """The chunks before and after this one in its document, None at its ends. Raises as `trace` does."""
-        doc_id = doc_id_of(chunk_id)
-        chunks = self._questions.ask(lambda conn: chunks_of(conn, [doc_id], table=self._table))
+        doc_ids = [chunk.doc_id for chunk in self.chunks([chunk_id]).values()]
+        chunks = self.read(lambda reading: reading.passages.documents(doc_ids))
         place = next((place for place, chunk in enumerate(chunks) if chunk.chunk_id == chunk_id), None)
         if place is None:
             return None, None
@@ -311,41 +318,33 @@ class Lab:
         config: PipelineConfig | None = None,
         *,
         split: str | None = None,
+        golden: Sequence[GoldenQuery] | None = None,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[QueryResult]:
         """The result of each golden query, or of each of a split, in the order of the file.
 
-        `progress` hears how many of how many queries are done, `cancelled` is asked before each.
+        `golden` are other queries to ask instead of those of golden.yaml. `progress` hears how many of how many queries
+        are done, `cancelled` is asked before each.
 
-        Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty, Cancelled, and as
-        `trace` does.
+        Raises FaultyInput when golden.yaml has faults, InputError when it is missing or empty or when both a split and
+        queries are given, Cancelled, and as `trace` does.
         """
         config = self._fitting(config)
-        self.require_golden()
-        golden = self.golden if split is None else self.split(split)
-        return self._background.ask(lambda conn: self._evaluate(conn, golden, config, progress, cancelled))
+        if golden is not None and split is not None:
+            raise InputError("a split is one of golden.yaml; leave it out, or the other queries")
+        if golden is None:
+            self.require_golden()
+            golden = self.golden if split is None else self.split(split)
+        return self.read(lambda reading: reading.evaluate(golden, progress, cancelled), config, at_once=False)
 
-    def _evaluate(
-        self,
-        conn: Connection[Any],
-        golden: Sequence[GoldenQuery],
-        config: PipelineConfig,
-        progress: Callable[[int, int], None],
-        cancelled: Callable[[], bool],
-    ) -> list[QueryResult]:
-        labelled = labels(conn, golden, table=self._table)
+    def searched(self) -> list[tuple[Document, str]]:
+        """The documents of the corpus whose chunks are in the index as their text gives them, each with its folder.
 
-        def until_cancelled() -> Iterator[tuple[GoldenQuery, frozenset[str]]]:
-            for done, query in enumerate(labelled):
-                progress(done, len(labelled))
-                if cancelled():
-                    raise Cancelled(f"stopped after {done} of {len(labelled)} queries")
-                yield query
-            progress(len(labelled), len(labelled))
-
-        support = partial(best_support, conn, table=self._table)
-        return list(evaluate_queries(self._pipeline(conn, config), until_cancelled(), support))
+        Files that were left out or came later are not among them. Raises InputError when others changed after they were
+        indexed.
+        """
+        return searched_documents(self.corpus, self.config.chunker, self.chunks, self.index.chunks)
 
     def server_versions(self) -> dict[str, str]:
         """The versions of the server and its vector extension: `postgresql`, `pgvector`. Raises as `trace` does."""
@@ -400,6 +399,27 @@ class Lab:
         on = self._questions if at_once else self._background
         return on.ask(lambda conn: work(Bench(conn, self._table, self.embedder, config, self._reranker, self._keeper)))
 
+    def read(
+        self,
+        work: Callable[[Reading], T],
+        config: PipelineConfig | None = None,
+        *,
+        at_once: bool = True,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> T:
+        """What `work`, which only reads, makes of the passages and the pipeline of a configuration over them.
+
+        Questions wait meanwhile, or evaluations where it is not `at_once`. Raises as `trace` does.
+        """
+        config = self._fitting(config)
+        on = self._questions if at_once else self._background
+
+        def reading(conn: Connection[Any]) -> T:
+            passages = StoredPassages(conn, self._table, self._lexemes)
+            return work(Reading(passages, config, lambda: self._pipeline(conn, config)))
+
+        return on.ask(reading, cancelled)
+
     def connect(self) -> Connection[Any]:
         """A new connection to the lab's database, for the caller to close. Raises EnvironmentMissing."""
         return self._database.connect()
@@ -408,7 +428,7 @@ class Lab:
         on = Surroundings(conn, QueryVectors(self.embedder), self._table, self._plans, self._keeper)
         return assembled(config, on, self._reranker(config.reranker))
 
-    def _reranker(self, settings: RerankerSettings) -> Reranker | None:
+    def _reranker(self, settings: RerankerSettings) -> Reranker | CorpusReranker | None:
         """One for each settings, so that a model is loaded once."""
         if settings not in self._rerankers:
             self._rerankers[settings] = settings.build()

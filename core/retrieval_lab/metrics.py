@@ -40,6 +40,7 @@ __all__ = [
     "QueryResult",
     "evaluate",
     "evaluate_queries",
+    "labelled_grades",
     "labels",
     "load_golden",
     "mrr",
@@ -48,6 +49,7 @@ __all__ = [
     "recall_at_k",
     "relevant",
     "report",
+    "scored_ids",
     "summarise",
     "why_undefined",
 ]
@@ -194,8 +196,15 @@ def labels(
     conn: Connection[Any], golden: Sequence[GoldenQuery], *, table: Table = CHUNKS
 ) -> list[tuple[GoldenQuery, frozenset[str]]]:
     """Each golden query with the ids of the chunks in the table that are relevant for it."""
+    return labelled(golden, partial(chunks_of, conn, table=table))
+
+
+def labelled(
+    golden: Sequence[GoldenQuery], documents: Callable[[Sequence[str]], Iterable[Chunk]]
+) -> list[tuple[GoldenQuery, frozenset[str]]]:
+    """Each golden query with the ids of the relevant ones among the chunks that `documents` gives for doc_ids."""
     by_doc: dict[str, list[Chunk]] = {}
-    for chunk in chunks_of(conn, list({doc_id for query in golden for doc_id in query.doc_ids}), table=table):
+    for chunk in documents(list({doc_id for query in golden for doc_id in query.doc_ids})):
         by_doc.setdefault(chunk.doc_id, []).append(chunk)
     of_query = ((query, [chunk for doc_id in query.doc_ids for chunk in by_doc.get(doc_id, ())]) for query in golden)
     return [(query, frozenset(relevant(chunks, query))) for query, chunks in of_query]
@@ -228,13 +237,13 @@ def judge(
     The measures of graded documents are 0 where none of them has a chunk, as where none was found.
     """
     by_document = query.level == "document"
-    wanted = query.grades if by_document else dict.fromkeys(relevant_ids, 1)
+    wanted = labelled_grades(query, relevant_ids)
     positive = {key for key, grade in wanted.items() if grade > 0}
     rows = _best_of_documents(made.final) if by_document else made.final
-    lists = {name: _scored([hit.chunk_id for hit in hits], by_document) for name, hits in made.lists.items()}
-    fused = _scored([row.chunk_id for row in made.fused[:n]], by_document)
-    reranked = _scored([row.chunk_id for row in made.reranked], by_document)
-    final = _scored([row.chunk_id for row in rows], by_document)[:k]
+    lists = {name: scored_ids([hit.chunk_id for hit in hits], by_document) for name, hits in made.lists.items()}
+    fused = scored_ids([row.chunk_id for row in made.fused[:n]], by_document)
+    reranked = scored_ids([row.chunk_id for row in made.reranked], by_document)
+    final = scored_ids([row.chunk_id for row in rows], by_document)[:k]
     stages = {**lists, "fused": fused, "reranked": reranked, "final": final}
     return QueryResult(
         query=query,
@@ -251,7 +260,12 @@ def judge(
     )
 
 
-def _scored(chunk_ids: Sequence[str], by_document: bool) -> Sequence[str]:
+def labelled_grades(query: GoldenQuery, relevant_ids: Collection[str]) -> Mapping[str, int]:
+    """What a list is scored against: the grade of each relevant chunk, or of each judged document."""
+    return query.grades if query.level == "document" else dict.fromkeys(relevant_ids, 1)
+
+
+def scored_ids(chunk_ids: Sequence[str], by_document: bool) -> Sequence[str]:
     """The ids that a list is scored by: its own, or those of its documents, each at its first chunk."""
     return list(dict.fromkeys(map(doc_id_of, chunk_ids))) if by_document else chunk_ids
 

@@ -7,10 +7,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.settings import Bm25Reranker, HashEmbedding, ModelEmbedding, ModelReranker, NoReranker
+from retrieval_lab.settings import (
+    Bm25Reranker,
+    HashEmbedding,
+    ModelEmbedding,
+    ModelReranker,
+    NoReranker,
+    TrainedReranker,
+)
 
 EMBEDDER_FORMS = "hash, hash:DIMS, fastembed, fastembed:MODEL or a folder's PATH"
-RERANKER_FORMS = "none, lexical, cross-encoder, cross-encoder:MODEL or a folder's PATH"
+RERANKER_FORMS = "none, lexical, cross-encoder, cross-encoder:MODEL, learned:FILE or a folder's PATH"
 
 
 def embedder_setting(text: str) -> dict[str, Any]:
@@ -20,7 +27,7 @@ def embedder_setting(text: str) -> dict[str, Any]:
 
 def reranker_setting(text: str) -> dict[str, Any]:
     """The value of the key `reranker` that the text means. Raises InputError, which lists the forms."""
-    kinds = {NoReranker.kind: None, Bm25Reranker.kind: None, ModelReranker.kind: _model}
+    kinds = {NoReranker.kind: None, Bm25Reranker.kind: None, ModelReranker.kind: _model, TrainedReranker.kind: _file}
     return _setting(text, RERANKER_FORMS, kinds, ModelReranker.kind)
 
 
@@ -47,6 +54,10 @@ def _dims(text: str) -> dict[str, Any] | None:
 
 def _model(text: str) -> dict[str, Any] | None:
     return {"model": text, "model_path": None} if text.strip() else None
+
+
+def _file(text: str) -> dict[str, Any] | None:
+    return {"path": _absolute(text)} if text.strip() else None
 
 
 def _absolute(path: str) -> str:

@@ -10,6 +10,7 @@ import platformdirs
 
 from retrieval_lab.errors import EnvironmentMissing
 
+_INDEX_FILE = "bm25.idx"
 DATA_DIR_VARIABLE = "RETRIEVAL_LAB_DATA_DIR"
 
 
@@ -57,20 +58,27 @@ def _bundled(name: str, file: str, what: str, otherwise: str) -> Path:
     raise EnvironmentMissing(f"{what} neither in {places}: install retrieval-lab again, {otherwise}")
 
 
+def indexes_folder() -> Path:
+    """Return the folder around all that `index_folder` returns; it need not exist yet."""
+    return data_dir() / "indexes"
+
+
 def index_folder(schema: str) -> Path:
     """Return the folder for the index in memory of what this schema holds; it need not exist yet."""
-    return data_dir() / "indexes" / schema
+    return indexes_folder() / schema
 
 
 def corpus_home(corpus: Path) -> Path:
     """Return the folder for what the lab keeps about a corpus (lab.yaml, runs); it need not exist yet.
 
     The corpus itself where it can be written, else a folder of its own in the data directory. The corpus inside an
-    installed package counts as read-only: it would be lost with the next installation.
+    installed package counts as read-only: it would be lost with the next installation. So does a portable index, which
+    may hold nothing else.
     """
     folder = corpus.resolve()
     packaged = Path(__file__).resolve().parent / "corpus"
-    return folder if folder != packaged and os.access(folder, os.W_OK) else corpus_data(folder)
+    is_ours = folder != packaged and not (folder / _INDEX_FILE).is_file()
+    return folder if is_ours and os.access(folder, os.W_OK) else corpus_data(folder)
 
 
 def corpus_data(corpus: Path) -> Path:

@@ -12,10 +12,10 @@ import numpy as np
 
 from retrieval_lab.embed import QueryVectors, Vectors
 from retrieval_lab.errors import Cancelled, InputError
-from retrieval_lab.hybrid import RRF_K, rrf
+from retrieval_lab.fusion import RRF_K, rrf
 from retrieval_lab.mmr import Pick, mmr, mmr_pick
 from retrieval_lab.rerankers import Reranker
-from retrieval_lab.retrievers.base import Found, Retriever, Traceable
+from retrieval_lab.retrievers.base import Found, Retriever, found_by
 from retrieval_lab.types import EVERYTHING, Chunk, Filter, Hit, Ranked, Search, Stages, TextQuery
 
 Stored = Mapping[str, tuple[Chunk, Vectors]]
@@ -23,7 +23,7 @@ Fusion = Callable[[Sequence[Sequence[Hit]], Sequence[float]], list[Ranked]]
 
 
 def reciprocal_rank(lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[Ranked]:
-    """`hybrid.rrf` with its default k."""
+    """`fusion.rrf` with its default k."""
     return rrf(lists, RRF_K, weights)
 
 
@@ -68,7 +68,7 @@ class Pipeline:
         found: dict[str, Found] = {}
         for leg in self.legs:
             with stage(leg.retriever.name):
-                found[leg.retriever.name] = _find(leg, query, self.filter, explain)
+                found[leg.retriever.name] = found_by(leg.retriever, query, leg.n, self.filter, explain=explain)
         with stage("fusion"):
             fused = self._fused(list(found.values()))
         with stage("fetch"):
@@ -84,7 +84,7 @@ class Pipeline:
             parsed=next((one.parsed for one in found.values() if one.parsed is not None), TextQuery()),
             lists={name: one.hits for name, one in found.items()},
             searches={
-                leg.retriever.name: Search(leg.n, one.plan, one.matching)
+                leg.retriever.name: Search(leg.n, one.plan, one.matching, one.expansion)
                 for leg, one in zip(self.legs, found.values(), strict=True)
             },
             fused=tuple(fused),
@@ -97,7 +97,7 @@ class Pipeline:
 
     def fused(self, query: str) -> list[Ranked]:
         """Retrieval and fusion alone: `Stages.fused` of the query."""
-        return self._fused([_find(leg, query, self.filter, explain=False) for leg in self.legs])
+        return self._fused([found_by(leg.retriever, query, leg.n, self.filter) for leg in self.legs])
 
     def _fused(self, found: Sequence[Found]) -> list[Ranked]:
         return self.fusion([one.hits for one in found], [leg.weight for leg in self.legs])
@@ -126,12 +126,6 @@ class Pipeline:
 
 def _vectors(stored: Stored) -> dict[str, Vectors]:
     return {chunk_id: vector for chunk_id, (_, vector) in stored.items()}
-
-
-def _find(leg: Leg, query: str, filter: Filter, explain: bool) -> Found:
-    if isinstance(leg.retriever, Traceable):
-        return leg.retriever.find(query, leg.n, filter, explain=explain)
-    return Found(tuple(leg.retriever.search(query, leg.n, filter)))
 
 
 def _reranked(reranker: Reranker, query: str, pool: Sequence[Ranked], stored: Stored) -> list[Ranked]:

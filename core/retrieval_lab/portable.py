@@ -6,24 +6,30 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from psycopg import Connection
 
 from retrieval_lab.config import Indexing
 from retrieval_lab.corpus import CorpusFiles, read_corpus
-from retrieval_lab.corpus_index import indexed_chunk
-from retrieval_lab.embed import Embedder, FastEmbedder, HashEmbedder, Vectors, embed_checked
+from retrieval_lab.corpus_index import Origin, chunk_of, index_of_table, indexed_chunk
+from retrieval_lab.embed import Embedder, Vectors, embed_checked
 from retrieval_lab.errors import EnvironmentMissing, Fault, InputError
-from retrieval_lab.index import FROM_DISK
+from retrieval_lab.index import FROM_DISK, schema_name
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.ragindex import Index, IndexedChunk, Meta
 from retrieval_lab.ragindex.chunks import WORDS
-from retrieval_lab.settings import EmbedderSettings
-from retrieval_lab.store import CHUNKS
+from retrieval_lab.settings import EmbedderSettings, HashEmbedding, ModelEmbedding
+from retrieval_lab.store import CHUNKS, Table, has_headers, table_dims
 from retrieval_lab.types import Chunk
 from retrieval_lab.windows import Windowed
 
 _BATCH = 64
+_PROBES = 8
+_ALIKE = 0.99
+"""A model gives one text nearly the same vector on every machine, so a cosine below this is another model's."""
+
 _HASH_NAME = re.compile(r"hash-([1-9][0-9]{0,8})")
 _MODEL_NAME = re.compile(r"fastembed-(.+)")
 
@@ -95,6 +101,50 @@ def _embedded(
     return vectors
 
 
+def export_schema(conn: Connection[Any], schema: str, indexing: Indexing, corpus: Path | str | None = None) -> Index:
+    """What the schema's table of chunks holds, whoever made it as `store.Schema.create` does; nothing is embedded.
+
+    `indexing` names the embedder that made the vectors, since a table does not say: its dimension is checked, and some
+    chunks are embedded again and compared. The settings of the chunker are those of `indexing` where the schema is the
+    one that the lab makes of this corpus (the bundled one unless given) so, else they are not known.
+
+    Raises InputError when there is no such table, and when the vectors are another embedder's; and as the embedder
+    does.
+    """
+    table = replace(CHUNKS, schema=schema)
+    dims, embedder = table_dims(conn, table), indexing.embedder.build()
+    if dims is None:
+        raise InputError(
+            f"there is no table {table.name} with vectors in the schema {schema}; `db status` lists schemas"
+        )
+    if dims != embedder.dims:
+        raise InputError(
+            f"the vectors in {schema} have {dims} dimensions, those of {embedder.name} have {embedder.dims}; name the "
+            "embedder that made them"
+        )
+    table = replace(table, contextual_headers=has_headers(conn, table))
+    is_of_corpus = schema == schema_name(Path(corpus if corpus is not None else bundled_corpus()).absolute(), indexing)
+    chunking = indexing.chunking if is_of_corpus else {"contextual_headers": table.contextual_headers}
+    index = index_of_table(conn, table, Origin(embedder.name, chunking))
+    _require_made_by(embedder, index, table)
+    return index
+
+
+def _require_made_by(embedder: Embedder, index: Index, table: Table) -> None:
+    """Embed some of the chunks again, spread over the index, and compare."""
+    rows = np.flatnonzero(index.vecs.any(axis=1)).tolist()
+    rows = rows[:: max(1, len(rows) // _PROBES)][:_PROBES]
+    chunks = [chunk_of(index.chunks[row]) for row in rows]
+    found = embed_checked(embedder, [table.indexed(chunk) for chunk in chunks])
+    for chunk, vector, stored in zip(chunks, found, index.vecs[rows], strict=True):
+        length = float(np.linalg.norm(vector))
+        if length == 0 or float(vector @ stored) / length < _ALIKE:
+            raise InputError(
+                f"{embedder.name} makes another vector of {chunk.chunk_id} than the one stored; name the embedder that "
+                "made them, by --embedder or in the corpus's lab.yaml"
+            )
+
+
 def query_embedder(meta: Meta, chosen: EmbedderSettings | None = None) -> tuple[Embedder | None, tuple[str, ...]]:
     """The embedder of an index's queries, ready to be used, or None and a note why it is not to be had.
 
@@ -110,21 +160,25 @@ def query_embedder(meta: Meta, chosen: EmbedderSettings | None = None) -> tuple[
         return _tried(embedder, meta), ()
     if meta.dim == 0:
         return None, ("the index has no vectors: BM25 alone",)
-    named = _named(meta.embedding_model)
     try:
+        named = embedder_named(meta.embedding_model)
         if named is not None:
-            return _tried(named, meta), ()
+            return _tried(named.build(), meta), ()
         problem = "no name of an embedder here; if it is a model of your own, name its folder by --embedder"
     except (EnvironmentMissing, InputError) as error:
         problem = str(error)
     return None, (f"BM25 alone: the index was embedded by {meta.embedding_model!r}: {problem}",)
 
 
-def _named(name: str) -> Embedder | None:
+def embedder_named(name: str) -> EmbedderSettings | None:
+    """The settings of the embedder that an index calls by this name; None where the name does not tell them.
+
+    Raises SettingError where they cannot be.
+    """
     if match := _HASH_NAME.fullmatch(name):
-        return HashEmbedder(int(match[1]))
+        return HashEmbedding(int(match[1]))
     if match := _MODEL_NAME.fullmatch(name):
-        return FastEmbedder(match[1])
+        return ModelEmbedding(match[1])
     return None
 
 

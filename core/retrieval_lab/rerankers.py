@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from retrieval_lab.errors import InputError
 from retrieval_lab.folder_models import FolderModel
@@ -18,6 +18,9 @@ from retrieval_lab.models import (
 from retrieval_lab.runtime import ModelRuntime
 from retrieval_lab.text import sendable, words
 from retrieval_lab.types import Chunk, Ranked
+
+if TYPE_CHECKING:
+    from retrieval_lab.corpus_index import CorpusIndex
 
 DEFAULT_RERANKING_MODEL = "Xenova/ms-marco-MiniLM-L-6-v2"
 
@@ -30,6 +33,14 @@ class Reranker(Protocol):
 
     def rerank(self, query: str, chunks: Sequence[Chunk], top_k: int) -> list[Ranked]:
         """The best top_k of the chunks, ranks from 1, `ranks` empty."""
+
+
+@runtime_checkable
+class CorpusReranker(Protocol):
+    """What becomes a reranker over the index of a corpus, whose statistics it scores by."""
+
+    def over(self, corpus: CorpusIndex) -> Reranker:
+        """The reranker of the corpus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ class LexicalReranker:
             factor = self._length_factor(length, counted.average)
             held = ((counted.idf[term], count[term]) for term in counted.idf if term in count)
             scores.append(math.fsum(self._contribution(idf, tf, factor) for idf, tf in held))
-        return _ranked(chunks, scores, top_k)
+        return ranked_by(chunks, scores, top_k)
 
     def terms(self, query: str, chunks: Sequence[Chunk], row: int) -> list[TermScore]:
         """The parts of the score of `chunks[row]`, in the order of the query; a word that it lacks adds 0."""
@@ -173,7 +184,7 @@ class CrossEncoderReranker:
                 f"{self.model if self._folder is None else self._folder.path}: the model gives arrays; expected one "
                 "score for each passage: give a model that was trained to rank"
             ) from error
-        return _ranked(chunks, scores, top_k)
+        return ranked_by(chunks, scores, top_k)
 
     @property
     def window(self) -> int:
@@ -202,7 +213,8 @@ def sigmoid(score: float) -> float:
     return 1 / (1 + small) if score >= 0 else small / (1 + small)
 
 
-def _ranked(chunks: Sequence[Chunk], scores: Sequence[float], top_k: int) -> list[Ranked]:
+def ranked_by(chunks: Sequence[Chunk], scores: Sequence[float], top_k: int) -> list[Ranked]:
+    """The best top_k of the chunks by these scores, ties in the order given. Raises InputError for a negative top_k."""
     if top_k < 0:
         raise InputError(f"{top_k} results were asked for; expected 0 or more")
     order = sorted(range(len(chunks)), key=lambda row: -scores[row])[:top_k]

@@ -22,6 +22,7 @@ from retrieval_lab.guardian.locks import try_lock
 from retrieval_lab.guardian.processes import holders, listener
 from retrieval_lab.guardian.supervisor import order_stop
 from retrieval_lab.guarding import PAUSE, WAIT_SECONDS, is_guarded, launch_guardian, stuck
+from retrieval_lab.paths import indexes_folder
 from retrieval_lab.server import connect_to
 
 
@@ -76,6 +77,8 @@ def stop(*, force: bool = False) -> bool:
 def drop() -> Path | None:
     """Stop the server and delete its cluster; return the folder that is gone, None when there was none.
 
+    The indexes in memory that were kept of its schemas go too.
+
     Raises ServerInUseError when others use it.
     """
     cluster = _existing_cluster()
@@ -87,6 +90,7 @@ def drop() -> Path | None:
         _stop(cluster)
         shutil.rmtree(doomed, ignore_errors=True)
         home.rename(doomed)  # at once, so that a start that comes now finds nothing instead of half of it
+        shutil.rmtree(indexes_folder(), ignore_errors=True)
     shutil.rmtree(doomed)
     return home
 

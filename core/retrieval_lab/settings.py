@@ -1,4 +1,4 @@
-"""The parts of a pipeline besides retrievers: a frozen class for each kind of chunker, embedder, fusion and reranker.
+"""The parts of a pipeline besides retrievers: a frozen class for each kind.
 
 A kind's class holds the settings that have an effect in it and no others, checks them, and builds the part.
 """
@@ -6,8 +6,10 @@ A kind's class holds the settings that have an effect in it and no others, check
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 from retrieval_lab.chunker import MAX_CHARS, OVERLAP, chunk
@@ -22,16 +24,22 @@ from retrieval_lab.chunkers import (
 )
 from retrieval_lab.embed import DEFAULT_EMBEDDING_MODEL, Embedder, FastEmbedder, HashEmbedder
 from retrieval_lab.errors import SettingError
-from retrieval_lab.hybrid import RRF_K, rrf, rrf_part
+from retrieval_lab.expansion import FEEDBACK, ORIGINAL_WEIGHT, TERMS
+from retrieval_lab.fusion import RRF_K, best_rank, minmax, rrf, rrf_part, scaled
+from retrieval_lab.learned import StoredReranker
+from retrieval_lab.learned_model import model_label
 from retrieval_lab.model_folder import ModelFolder
 from retrieval_lab.rerankers import (
     BM25_B,
     BM25_K1,
     DEFAULT_RERANKING_MODEL,
+    CorpusReranker,
     CrossEncoderReranker,
     LexicalReranker,
     Reranker,
 )
+from retrieval_lab.retrievers.base import Retriever
+from retrieval_lab.retrievers.expanded import ExpandedRetriever, Texts
 from retrieval_lab.store import MAX_INDEXED_DIMS
 from retrieval_lab.types import Chunk, Document, Hit, Ranked
 
@@ -148,6 +156,54 @@ class ModelEmbedding:
 
 
 @dataclass(frozen=True, slots=True)
+class NoExpansion:
+    """Every list is made for the query as it is."""
+
+    kind: ClassVar[str] = "none"
+
+    def covers(self, name: str) -> bool:  # noqa: ARG002 - of no list
+        """Whether the query is expanded for the list of this name."""
+        return False
+
+    def around(self, retriever: Retriever, texts: Texts) -> Retriever:  # noqa: ARG002 - none is needed
+        """The retriever, which expands nothing."""
+        return retriever
+
+
+@dataclass(frozen=True, slots=True)
+class Rm3Expansion:
+    """RM3 (`expansion.rm3`) with the best `terms` words of `feedback` chunks, for the list `of`, None for every list.
+
+    The query itself counts `original_weight`, from 0 to 1. Raises SettingError.
+    """
+
+    kind: ClassVar[str] = "rm3"
+
+    feedback: int = FEEDBACK
+    terms: int = TERMS
+    original_weight: float = ORIGINAL_WEIGHT
+    of: str | None = None
+
+    def __post_init__(self) -> None:
+        _at_least("feedback", self.feedback, 1)
+        _at_least("terms", self.terms, 1)
+        if not 0 <= self.original_weight <= 1:
+            raise SettingError("original_weight", self.original_weight, "0 (feedback alone) to 1 (the query alone)")
+
+    def covers(self, name: str) -> bool:
+        """Whether the query is expanded for the list of this name."""
+        return self.of is None or self.of == name
+
+    def around(self, retriever: Retriever, texts: Texts) -> Retriever:
+        """The retriever with expansion where it is covered; `texts` has the indexed texts of chunks."""
+        if not self.covers(retriever.name):
+            return retriever
+        return ExpandedRetriever(
+            retriever, texts, feedback=self.feedback, terms=self.terms, original_weight=self.original_weight
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class RrfFusion:
     """Reciprocal rank fusion; the first `n` fused chunks are the pool that is reranked."""
 
@@ -165,10 +221,32 @@ class RrfFusion:
         """Every chunk of the lists by fused score."""
         return rrf(lists, self.k, weights)
 
-    def parts(self, ranks: Sequence[int | None], weights: Sequence[float]) -> list[float]:
-        """What each list adds to the fused score of a chunk with these ranks, 0 where it does not hold the chunk."""
+    def parts(self, chunk_id: str, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[float]:
+        """What each list adds to the fused score of the chunk, 0 where it does not hold it."""
+        ranks = (best_rank(chunk_id, hits) for hits in lists)
         pairs = zip(ranks, weights, strict=True)
         return [0.0 if rank is None else rrf_part(weight, self.k, rank) for rank, weight in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class MinMaxFusion:
+    """The weighted sum of scores, those of each list scaled to 0..1; the first `n` chunks are reranked."""
+
+    kind: ClassVar[str] = "minmax"
+
+    n: int = 50
+
+    def __post_init__(self) -> None:
+        _at_least("n", self.n, 1)
+
+    def fuse(self, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[Ranked]:
+        """Every chunk of the lists by fused score."""
+        return minmax(lists, weights)
+
+    def parts(self, chunk_id: str, lists: Sequence[Sequence[Hit]], weights: Sequence[float]) -> list[float]:
+        """What each list adds to the fused score of the chunk, 0 where it does not hold it."""
+        pairs = zip(lists, weights, strict=True)
+        return [weight * scaled(hits).get(chunk_id, 0.0) for hits, weight in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,17 +307,50 @@ class ModelReranker:
         return self.model or ModelFolder.at(self.model_path or "").label
 
 
+@dataclass(frozen=True, slots=True)
+class TrainedReranker:
+    """A logistic regression that `retrieval-lab train-reranker` keeps in the file `path` (extra `evals`).
+
+    `path` is an absolute path, or one that begins with ~; it has no default. Raises SettingError.
+    """
+
+    kind: ClassVar[str] = "learned"
+
+    path: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            raise SettingError("path", "null", "the file that `retrieval-lab train-reranker` made")
+        _absolute("path", self.path)
+
+    def build(self) -> CorpusReranker:
+        return StoredReranker(self.file)
+
+    def label(self) -> str:
+        """The name of the file with a hash of its content. Raises InputError when it cannot be read."""
+        return model_label(self.file)
+
+    @property
+    def file(self) -> Path:
+        """Where the file lies."""
+        return Path(os.path.expanduser(self.path or ""))  # noqa: PTH111 - the other raises for unknown users
+
+
 ChunkerSettings = MarkdownChunker | WordChunker | SentenceChunker | DocumentChunker
 EmbedderSettings = HashEmbedding | ModelEmbedding
-FusionSettings = RrfFusion
-RerankerSettings = NoReranker | Bm25Reranker | ModelReranker
+ExpansionSettings = NoExpansion | Rm3Expansion
+FusionSettings = RrfFusion | MinMaxFusion
+RerankerSettings = NoReranker | Bm25Reranker | ModelReranker | TrainedReranker
 
 CHUNKERS: dict[str, type[ChunkerSettings]] = {
     kind.kind: kind for kind in (MarkdownChunker, WordChunker, SentenceChunker, DocumentChunker)
 }
 EMBEDDERS: dict[str, type[EmbedderSettings]] = {kind.kind: kind for kind in (HashEmbedding, ModelEmbedding)}
-FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion,)}
-RERANKERS: dict[str, type[RerankerSettings]] = {kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker)}
+EXPANSIONS: dict[str, type[ExpansionSettings]] = {kind.kind: kind for kind in (NoExpansion, Rm3Expansion)}
+FUSIONS: dict[str, type[FusionSettings]] = {kind.kind: kind for kind in (RrfFusion, MinMaxFusion)}
+RERANKERS: dict[str, type[RerankerSettings]] = {
+    kind.kind: kind for kind in (NoReranker, Bm25Reranker, ModelReranker, TrainedReranker)
+}
 
 
 def _at_least(key: str, value: int, least: int) -> None:
@@ -263,6 +374,15 @@ def _model_or_folder(settings: ModelEmbedding | ModelReranker, usual: str) -> No
     if settings.model is not None and not settings.model.strip():
         raise SettingError("model", "blank", "a name")
     path = settings.model_path
-    # A relative path would mean another folder for each folder that the lab is started in.
-    if path is not None and not path.startswith(("/", "~")):
-        raise SettingError("model_path", path or "blank", "an absolute path, or one that begins with ~")
+    if path is not None:
+        _absolute("model_path", path)
+
+
+def _absolute(key: str, path: str) -> None:
+    # A relative path would mean another file for each folder that the lab is started in.
+    if not path.startswith(("/", "~")):
+        raise SettingError(key, path or "blank", "an absolute path, or one that begins with ~")
+
+
+USUAL_RERANKERS: tuple[RerankerSettings, ...] = (NoReranker(), Bm25Reranker(), ModelReranker())
+"""Those of the rerankers that need no setting, with their defaults."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
 from retrieval_lab.stopwords import STOP_WORDS
+
+_turn = threading.Lock()
 
 
 def stemmed(words: Iterable[str]) -> list[str]:
@@ -16,7 +19,8 @@ def stemmed(words: Iterable[str]) -> list[str]:
 
 @lru_cache(maxsize=1 << 17)  # a corpus has few different words, and stemming one takes as long as indexing many
 def _stem(word: str) -> str:
-    return str(_porter2().stemWord(word))
+    with _turn:  # a stemmer keeps the word that it works on in itself
+        return str(_porter2().stemWord(word))
 
 
 @cache

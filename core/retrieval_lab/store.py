@@ -105,7 +105,7 @@ class Schema:
                     f"table {table.name} holds vectors of {existing} dimensions, the embedder makes {dims}; "
                     "use another schema or drop the table"
                 )
-            if existing is not None and _has_headers(conn, table) != table.contextual_headers:
+            if existing is not None and has_headers(conn, table) != table.contextual_headers:
                 found, wanted = ("without", "with") if table.contextual_headers else ("with", "without")
                 raise InputError(
                     f"table {table.name} was indexed {found} contextual headers, these settings are {wanted} them; "
@@ -153,7 +153,7 @@ def table_dims(conn: Connection[Any], table: Table = CHUNKS) -> int | None:
     return None if row is None else int(row[0])
 
 
-def _has_headers(conn: Connection[Any], table: Table) -> bool:
+def has_headers(conn: Connection[Any], table: Table) -> bool:
     """Whether the text that the table indexes begins with the heading path."""
     row = execute(
         conn,

@@ -107,7 +107,11 @@ def looked_at(made: Stages, top_k: int = SOURCES) -> list[str]:
 def best_support(conn: Connection[Any], made: Stages, *, table: Table = CHUNKS) -> float:
     """The support of a question: the best that one of the passages `looked_at` gives."""
     terms = question_terms(conn, made.query, made.parsed, table=table)
-    found = supports(conn, terms, looked_at(made), table=table)
+    return strongest(supports(conn, terms, looked_at(made), table=table))
+
+
+def strongest(found: Mapping[str, Support]) -> float:
+    """The best support that one of the passages gives, 0 without passages."""
     return max((one.share for one in found.values()), default=0.0)
 
 

@@ -14,6 +14,7 @@ from retrieval_lab.retrievers.base import Traceable
 from retrieval_lab.stored import Stored, as_list, as_mapping, as_number, as_rank, as_text, as_whole, read_as
 from retrieval_lab.types import (
     Chunk,
+    Expansion,
     GoldenQuery,
     Hit,
     Place,
@@ -53,6 +54,12 @@ class Trace(Stages):
     def pool(self) -> tuple[Ranked, ...]:
         """The fused rows that were reranked, in the order of fusion."""
         return tuple(row for row in self.fused[: self.config.fusion.n] if row.chunk_id in self.chunks)
+
+    @property
+    def expansions(self) -> dict[str, Expansion]:
+        """How the query was expanded, for each list that it was expanded for."""
+        made = ((name, search.expansion) for name, search in self.searches.items())
+        return {name: expansion for name, expansion in made if expansion is not None}
 
     @property
     def grades(self) -> dict[str, int]:
@@ -103,6 +110,7 @@ class Trace(Stages):
                     "returned": len(self.lists[name]),
                     "matching": search.matching,
                     "plan": list(search.plan),
+                    "expansion": None if search.expansion is None else _expansion(search.expansion),
                 }
                 for name, search in self.searches.items()
             },
@@ -179,6 +187,10 @@ def _row(row: Ranked) -> dict[str, Any]:
     return {"chunk_id": row.chunk_id, "score": row.score, "rank": row.rank, "ranks": list(row.ranks)}
 
 
+def _expansion(made: Expansion) -> dict[str, Any]:
+    return {**asdict(made), "terms": dict(made.terms), "new": list(made.new), "feedback": list(made.feedback)}
+
+
 def _read(data: Stored) -> Trace:
     config = PipelineConfig.from_dict(data.inner("config").values)
     names = [retriever.name for retriever in config.retrievers]
@@ -225,9 +237,17 @@ def _read_hits(value: Any, place: str) -> tuple[Hit, ...]:
 
 def _read_search(value: Any, place: str) -> Search:
     data = Stored(value, place)
-    # Traces of older versions do not say how many match.
+    # Traces of older versions do not say how many match, and have no expansion.
     matching = data.count("matching") if data.has("matching") else None
-    return Search(data.count("asked"), data.each("plan", as_text), matching)
+    expansion = _read_expansion(data.inner("expansion")) if data.has("expansion") else None
+    return Search(data.count("asked"), data.each("plan", as_text), matching, expansion)
+
+
+def _read_expansion(data: Stored) -> Expansion:
+    terms, new = data.named("terms", as_number), data.each("new", as_text)
+    if not terms.keys() >= set(new):
+        raise InputError(f"{data.place}.new has words that {data.place}.terms lacks")
+    return Expansion(tuple(terms.items()), new, data.each("feedback", as_text), data.flag("weighted"))
 
 
 def _read_ranked(value: Any, place: str) -> Ranked:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import yaml
 
-from retrieval_lab.text import printable
+from retrieval_lab.markdown_text import cell, inline, row, table_head
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import GoldenQuery, Hit, Place, Ranked
 
@@ -19,20 +19,22 @@ def trace_markdown(trace: Trace) -> str:
 
 
 def _lines(trace: Trace) -> Iterator[str]:
-    yield f"# {_inline(trace.query)}"
+    yield f"# {inline(trace.query)}"
     yield ""
     if trace.golden is not None:
         yield from _wanted(trace.golden)
         yield ""
     if trace.unlabelled and (trace.golden is None or trace.golden.level != "none"):
-        yield f"No passage is marked: {_inline(trace.unlabelled)}."
+        yield f"No passage is marked: {inline(trace.unlabelled)}."
         yield ""
     for note in trace.notes:
-        yield f"- {_inline(note)}"
-    if trace.notes:
+        yield f"- {inline(note)}"
+    for name, expansion in trace.expansions.items():
+        yield f"- {inline(name)} expanded {inline(str(expansion))}"
+    if trace.notes or trace.expansions:
         yield ""
     for chunk_id, found in trace.truncated.items():
-        yield f"- {_inline(chunk_id)}: {'; '.join(map(str, found))}"
+        yield f"- {inline(chunk_id)}: {'; '.join(map(str, found))}"
     if trace.truncated:
         yield ""
     for chunk_id in trace.relevant:
@@ -49,55 +51,36 @@ def _lines(trace: Trace) -> Iterator[str]:
 
 def _wanted(golden: GoldenQuery) -> Iterator[str]:
     """What the golden query is and what it wants."""
-    head = f"Golden query {_inline(golden.query_id)} ({_inline(golden.kind)})"
+    head = f"Golden query {inline(golden.query_id)} ({inline(golden.kind)})"
     if golden.level == "chunk":
-        yield f"{head}, wanted from {_inline(golden.doc_id)}:"
-        yield f'"{_inline(golden.anchor)}".'
+        yield f"{head}, wanted from {inline(golden.doc_id)}:"
+        yield f'"{inline(golden.anchor)}".'
     elif golden.level == "document":
-        graded = (f"{_inline(doc_id)} (grade {golden.grades[doc_id]})" for doc_id in golden.doc_ids)
+        graded = (f"{inline(doc_id)} (grade {golden.grades[doc_id]})" for doc_id in golden.doc_ids)
         yield f"{head}, wanted: {', '.join(graded)}."
     else:
         yield f"{head}, which nothing in the corpus answers."
 
 
 def _standing(chunk_id: str, places: dict[str, Place]) -> Iterator[str]:
-    yield f"## The wanted passage: {_inline(chunk_id)}"
+    yield f"## The wanted passage: {inline(chunk_id)}"
     yield ""
-    yield from _table("stage", "rank", "score", "")
+    yield from table_head("stage", "rank", "score", "")
     for stage, place in places.items():
         beyond = "beyond the list" if place.rank is not None and not place.listed else ""
         score = "" if place.score is None else f"{place.score:.4f}"
-        yield _row(stage, str(place.rank or "–"), score, place.reason or beyond)
+        yield row(stage, str(place.rank or "–"), score, place.reason or beyond)
     yield ""
 
 
 def _rows(trace: Trace, name: str, rows: Sequence[Hit | Ranked]) -> Iterator[str]:
     more = f", the first {_SHOWN_ROWS}" if len(rows) > _SHOWN_ROWS else ""
-    yield f"## {_inline(name)}: {len(rows)}{more}"
+    yield f"## {inline(name)}: {len(rows)}{more}"
     yield ""
-    yield from _table("rank", "score", "chunk", "heading path")
-    for row in rows[:_SHOWN_ROWS]:
-        chunk = trace.chunks.get(row.chunk_id)
-        mark = "**" if row.chunk_id in trace.relevant else ""
-        heading = _cell(chunk.heading_path) if chunk else ""
-        yield f"| {row.rank} | {row.score:.4f} | {mark}{_cell(row.chunk_id)}{mark} | {heading} |"
+    yield from table_head("rank", "score", "chunk", "heading path")
+    for hit in rows[:_SHOWN_ROWS]:
+        chunk = trace.chunks.get(hit.chunk_id)
+        mark = "**" if hit.chunk_id in trace.relevant else ""
+        heading = cell(chunk.heading_path) if chunk else ""
+        yield f"| {hit.rank} | {hit.score:.4f} | {mark}{cell(hit.chunk_id)}{mark} | {heading} |"
     yield ""
-
-
-def _table(*titles: str) -> Iterator[str]:
-    yield f"| {' | '.join(titles)} |"
-    yield f"|{' --- |' * len(titles)}"
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(_cell(cell) for cell in cells)} |"
-
-
-def _inline(text: str) -> str:
-    """On one line, with everything that Markdown would read as more than text escaped."""
-    line = printable(" ".join(text.split()))
-    return "".join(f"\\{char}" if char in "\\`*_[]<" else char for char in line)
-
-
-def _cell(text: str) -> str:
-    return _inline(text).replace("|", "\\|")

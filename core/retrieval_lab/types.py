@@ -167,18 +167,44 @@ class TextQuery:
         return " | ".join(self.excluded)
 
 
+_NAMED_WORDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """How a query was expanded for one list, by the chunks `feedback` that it found first.
+
+    `terms` are the words that were searched with the share of each, those of the query first; the shares sum to 1.
+    `new` are the words among them that the query does not have, the heaviest first. `weighted` says whether the
+    retriever used the shares, or else searched the query with the new words behind it.
+    """
+
+    terms: tuple[tuple[str, float], ...]
+    new: tuple[str, ...]
+    feedback: tuple[str, ...]
+    weighted: bool
+
+    def __str__(self) -> str:
+        share = dict(self.terms)
+        words = ", ".join(f"{word} {share[word]:.3f}" for word in self.new[:_NAMED_WORDS])
+        more = f" and {len(self.new) - _NAMED_WORDS} more" if len(self.new) > _NAMED_WORDS else ""
+        how = "" if self.weighted else ", without the weights"
+        return f"with {words or 'no word'}{more}; from {len(self.feedback)} passages{how}"
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """How one list was made: how many rows were asked for, and the server's plan for it, a line each.
 
     `plan` is empty where no server was asked or nobody wanted to know. `matching` is how many chunks the list would
     have without a cut: those that the filter lets through and the retriever can find for this query; None where nobody
-    counted.
+    counted. `expansion` is what was searched in the place of the query, None where that was the query itself.
     """
 
     asked: int
     plan: tuple[str, ...] = ()
     matching: int | None = None
+    expansion: Expansion | None = None
 
     @property
     def how(self) -> str:
@@ -191,10 +217,11 @@ class Search:
 class Stages:
     """All that one query left behind, stage by stage, in the order of the pipeline.
 
-    `parsed` is the query as full-text search read it, empty in a pipeline without it. `lists` holds each retriever's
-    candidates by name, `searches` how each was made. `fused` is the whole union of them by fused score, uncut;
-    `reranked` is the pool (its first n) in the reranker's order, `final` what is shown. `chunks` has every chunk of
-    the pool. `notes` says what a stage left out or could not do; `timings` is wall time in seconds, by stage.
+    `parsed` is the query, expanded where it is, as full-text search read it, empty in a pipeline without it. `lists`
+    holds each retriever's candidates by name, `searches` how each was made. `fused` is the whole union of them by fused
+    score, uncut; `reranked` is the pool (its first n) in the reranker's order, `final` what is shown. `chunks` has
+    every chunk of the pool. `notes` says what a stage left out or could not do; `timings` is wall time in seconds, by
+    stage.
     """
 
     query: str

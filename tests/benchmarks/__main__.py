@@ -17,6 +17,7 @@ from tests.benchmarks import (
     explaining,
     exploring,
     indexing,
+    memory_retrievers,
     models,
     portable_index,
     scoring,
@@ -44,6 +45,7 @@ def _ratios(documents: list[Document], texts: list[str]) -> Iterator[Ratio]:
     yield from statistics.ratios()
     yield from scoring.ratios()
     yield from portable_index.ratios()
+    yield from memory_retrievers.ratios()
     embedder = HashEmbedder()
     with Database.open() as database, database.connect() as conn:
         yield from indexing.ratios(conn, embedder)

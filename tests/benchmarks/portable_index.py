@@ -23,6 +23,7 @@ from tests.benchmarks.timing import Ratio, compare
 SIZES = (20_000, 100_000)
 VOCABULARY, MEAN_WORDS, QUERY_WORDS, QUERIES, TOP = 50_000, 100, 6, 100, 50
 DIMS, CLUSTERS, NLIST, NPROBE, ITERS = 256, 500, 32, 8, 10
+RECALL = 0.95  # at 10, of IVF against exact search
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ def report() -> Iterator[str]:
         rows = f"{len(index._dense)} rows of common terms {dense / 1e6:.0f} MB"
         yield f"{n:,} chunks: postings {sparse / 1e6:.0f} MB, {rows}"
         found = [recall(case.ivf.search(q, 10, NPROBE), flat_search(case.vectors, q, 10)) for q in case.points]
-        yield f"{n:,} chunks: recall@10 of {NPROBE} of {NLIST} lists {np.mean(found):.3f}"
+        yield f"{n:,} chunks: recall@10 of {NPROBE} of {NLIST} lists {np.mean(found):.3f} (must be at least {RECALL})"
+        assert np.mean(found) >= RECALL
         yield from _against_numba(case)
     for name, (smaller, larger) in taken.items():
         grown = larger / smaller

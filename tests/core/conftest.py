@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from psycopg import sql
 
+from retrieval_lab import corpus_index
 from retrieval_lab.chunker import chunk, load_documents
 from retrieval_lab.database import Database
 from retrieval_lab.embed import HashEmbedder
+from retrieval_lab.ragindex import Index
 from retrieval_lab.store import Schema, upsert
 from retrieval_lab.types import Chunk
 
@@ -67,6 +70,20 @@ def fresh(database: Database, new_schema: Callable[[], str]) -> Iterator[Connect
     """An autocommit connection in an empty schema of its own; a new session, so no setting was touched before."""
     with database.connect(new_schema()) as connection:
         yield connection
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by the name of the thread whenever an index in memory is made of a table."""
+    made: list[str] = []
+    build = corpus_index.index_of_table
+
+    def counted(*arguments: Any) -> Index:
+        made.append(threading.current_thread().name)
+        return build(*arguments)
+
+    monkeypatch.setattr(corpus_index, "index_of_table", counted)
+    return made
 
 
 @pytest.fixture(scope="session")

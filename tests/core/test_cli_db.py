@@ -20,6 +20,7 @@ import pytest
 from retrieval_lab import cli, server_admin
 from retrieval_lab.database import Database, make_schema
 from retrieval_lab.errors import InputError
+from retrieval_lab.paths import index_folder
 from retrieval_lab.server import Server
 
 NOBODY_LISTENS = "postgresql://me:geheim@127.0.0.1:1/lab"
@@ -166,11 +167,16 @@ class TestDrop:
             make_schema(conn, "lab_1", "a test")
             conn.execute("CREATE TABLE lab_1.t (n int)")
             conn.execute("CREATE SCHEMA lab_others")
+            for name in ("lab_1", "lab_others"):
+                index_folder(name).mkdir(parents=True)
+                (index_folder(name) / "meta.json").write_text("{}")
             assert main("db", "drop", "--dsn", dsn)[0] == 2
             code, out, _ = main("db", "drop", "--dsn", dsn, "--yes")
             assert (code, out) == (0, "Deleted lab_1.\n")
             left = conn.execute("SELECT nspname FROM pg_namespace WHERE nspname IN ('lab_1', 'lab_others')").fetchall()
             assert left == [("lab_others",)]
+            assert [index_folder(name).exists() for name in ("lab_1", "lab_others")] == [False, True]
+        shutil.rmtree(index_folder("lab_others"))
         assert "no schemas of the lab" in main("db", "drop", "--dsn", dsn)[1]
         with database.connect() as conn:
             conn.execute("DROP DATABASE lab_test_drop")
@@ -183,7 +189,10 @@ class TestDrop:
 
     def test_embedded_cluster(self, folder: Path, main: Main) -> None:
         share = Server.start()
+        index_folder("lab_1").mkdir(parents=True)
+        (index_folder("lab_1") / "meta.json").write_text("{}")
         assert main("db", "drop", "--yes")[0] == 1
+        assert index_folder("lab_1").exists()
         share.close()
         assert main("db", "drop", "--yes")[0] == 0
         assert not list(folder.iterdir())

@@ -404,6 +404,21 @@ def test_a_name_that_would_lie_elsewhere_or_cannot_be_read_is_refused(
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_queries_are_parted_by_the_documents_folder_and_by_dates(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
+    golden = "- {query_id: q1, query: the loaf, kind: k, relevant: [bread], fields: {asked: '2024-05-05'}}\n"
+    golden += "- {query_id: q2, query: the leeks, kind: k, relevant: [soup], fields: {asked: '2025-06-02 08:00'}}\n"
+    (corpus / "golden.yaml").write_text(golden, encoding="utf-8")
+    kept = tmp_path / "run.json"
+    found = document(capsys, corpus, "--by", "document", "--record", str(kept))
+    assert {name: group["queries"] for name, group in found["by"]["groups"].items()} == {"docs": 2}
+    for by, groups in (("asked:year", ["2024", "2025"]), ("asked:weekday", ["Monday", "Sunday"])):
+        replayed = document(capsys, corpus, "--by", by, "--replay", str(kept))
+        assert list(replayed["by"]["groups"]) == groups
+    code, _, err = evaluate(capsys, corpus, "--by", "asked:hour", "--replay", str(kept))
+    assert code == 2
+    assert "there is asked, asked:month, asked:weekday, asked:year, document, kind, split" in err
+
+
 def test_queries_are_parted_by_any_label_field(corpus: Path, capsys: Capture) -> None:
     golden = "- {query_id: q1, query: the loaf, kind: k, relevant: {bread: 2, tea: 0}, fields: {topic: baking}}\n"
     golden += "- {query_id: q2, query: the leeks, kind: k, relevant: {soup: 1}, fields: {topic: cooking}}\n"
@@ -416,4 +431,4 @@ def test_queries_are_parted_by_any_label_field(corpus: Path, capsys: Capture) ->
     assert found["by"]["field"] == "topic"
     assert found["by"]["groups"]["baking"]["queries"] == 1
     code, _, err = evaluate(capsys, corpus, "--by", "day")
-    assert (code, "no query has the label field 'day'; there is kind, split, topic" in err) == (2, True)
+    assert (code, "no query has the label field 'day'; there is document, kind, split, topic" in err) == (2, True)

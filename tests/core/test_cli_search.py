@@ -230,7 +230,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_the_shell_completes_commands_settings_and_golden_queries() -> None:
-    assert completed("tra") == ["trace"]
+    assert completed("tra") == ["trace", "train-reranker"]
     assert completed("trace", "--set", "retrievers.text.") == [
         f"retrievers.text.{key}=" for key in ("kind", "n", "weight", "operators")
     ]

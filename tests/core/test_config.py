@@ -22,11 +22,15 @@ from retrieval_lab.settings import (
     DocumentChunker,
     HashEmbedding,
     MarkdownChunker,
+    MinMaxFusion,
     ModelEmbedding,
     ModelReranker,
+    NoExpansion,
     NoReranker,
+    Rm3Expansion,
     RrfFusion,
     SentenceChunker,
+    TrainedReranker,
     WordChunker,
 )
 from retrieval_lab.types import Filter
@@ -39,6 +43,7 @@ DEFAULTS = {
         "vector": {"kind": "vector", "n": 50, "weight": 1.0, "scan": "exact"},
         "text": {"kind": "text", "n": 50, "weight": 1.0, "operators": True},
     },
+    "expansion": {"kind": "none"},
     "fusion": {"kind": "rrf", "k": 60, "n": 50},
     "reranker": {"kind": "lexical", "k1": 1.2, "b": 0.75},
     "mmr_lambda": 0.7,
@@ -83,7 +88,10 @@ def test_equal_configurations_are_equal_values_and_hash_alike() -> None:
         {"retrievers": (VectorSearch(), TextSearch(operators=False))},
         {"retrievers": (TextSearch(), VectorSearch())},
         {"retrievers": (VectorSearch(name="near"), TextSearch())},
+        {"expansion": Rm3Expansion()},
+        {"expansion": Rm3Expansion(of="text")},
         {"fusion": RrfFusion(k=1)},
+        {"fusion": MinMaxFusion()},
         {"reranker": Bm25Reranker(k1=2)},
         {"reranker": NoReranker(), "mmr_lambda": None},
         {"mmr_lambda": 0.5},
@@ -93,7 +101,7 @@ def test_equal_configurations_are_equal_values_and_hash_alike() -> None:
     configs = [PipelineConfig(), *(PipelineConfig(**change) for change in changes)]
     again = [PipelineConfig(), *(PipelineConfig(**change) for change in changes)]
     assert [hash(config) for config in configs] == [hash(config) for config in again]
-    assert len({*configs, *again}) == len(configs) == 14
+    assert len({*configs, *again}) == len(configs) == 17
 
 
 def test_a_configuration_cannot_be_changed() -> None:
@@ -160,15 +168,19 @@ def configs(draw: st.DrawFn) -> PipelineConfig:
             st.just(NoReranker()),
             st.builds(Bm25Reranker, k1=st.floats(0, 1000), b=SHARES),
             st.builds(ModelReranker, MODELS),
+            st.just(TrainedReranker("~/reranker.json")),
         )
     )
     pool = draw(COUNTS)
+    names = [retriever.name for retriever in retrievers]
+    rm3 = st.builds(Rm3Expansion, COUNTS, COUNTS, SHARES, st.none() | st.sampled_from(names))
     return PipelineConfig(
         chunker=draw(CHUNKERS),
         contextual_headers=draw(st.booleans()),
         embedder=draw(st.one_of(st.builds(HashEmbedding, st.integers(1, 2000)), st.builds(ModelEmbedding, MODELS))),
         retrievers=tuple(retrievers),
-        fusion=RrfFusion(draw(FINITE), pool),
+        expansion=draw(st.just(NoExpansion()) | rm3),
+        fusion=draw(st.sampled_from([RrfFusion(draw(FINITE), pool), MinMaxFusion(pool)])),
         reranker=reranker,
         mmr_lambda=None if isinstance(reranker, NoReranker) else draw(st.none() | SHARES),
         top_k=draw(st.integers(1, pool)),
@@ -252,6 +264,12 @@ BAD_VALUES: list[tuple[dict[str, Any], str, str, str]] = [
     ({"fusion": {"k": math.inf}}, "fusion.*k", "inf", "0 or more"),
     ({"fusion": {"k": math.nan}}, "fusion.*k", "nan", "0 or more"),
     ({"fusion": {"n": 0}}, "fusion.*n", "0", "1 or more"),
+    ({"fusion": {"kind": "minmax", "k": 60}}, "fusion.k", "unknown key", "minmax takes n"),
+    ({"expansion": {"feedback": 3}}, "expansion.feedback", "unknown key", "none takes no settings"),
+    ({"expansion": {"kind": "rm3", "feedback": 2.5}}, "expansion.*feedback", "2.5", "whole number"),
+    ({"expansion": {"kind": "rm3", "original_weight": math.nan}}, "expansion.*original_weight", "nan", "0 .* to 1"),
+    ({"expansion": {"kind": "rm3", "of": 3}}, "expansion.of", "3", "text or null"),
+    ({"expansion": {"kind": "rm3", "of": "bm25"}}, "expansion.of", "bm25", "vector, text"),
     ({"reranker": {"k1": -0.5}}, "reranker.*k1", "-0.5", "0 to 1000"),
     ({"reranker": {"k1": math.nan}}, "reranker.*k1", "nan", "0 to 1000"),
     ({"reranker": {"k1": 1e308}}, "reranker.*k1", r"1e\+308", "0 to 1000"),
@@ -343,9 +361,15 @@ def test_each_part_checks_itself_and_names_the_setting() -> None:
         (lambda: ModelEmbedding(""), "model"),
         (lambda: RrfFusion(k=-1), "k"),
         (lambda: RrfFusion(n=0), "n"),
+        (lambda: MinMaxFusion(n=0), "n"),
+        (lambda: Rm3Expansion(feedback=0), "feedback"),
+        (lambda: Rm3Expansion(terms=0), "terms"),
+        (lambda: Rm3Expansion(original_weight=1.1), "original_weight"),
         (lambda: Bm25Reranker(k1=-1), "k1"),
         (lambda: Bm25Reranker(b=2), "b"),
         (lambda: ModelReranker("\t"), "model"),
+        (lambda: TrainedReranker(), "path"),
+        (lambda: TrainedReranker("reranker.json"), "path"),
         (lambda: VectorSearch(n=0), "n"),
         (lambda: VectorSearch(name="a b"), "name"),
         (lambda: VectorSearch(n=1001, scan="hnsw"), "scan"),

@@ -527,12 +527,14 @@ def test_what_names_no_embedder_is_refused_with_the_forms(
         embedder_setting(text)
 
 
-@pytest.mark.parametrize("text", ["", "none:1", "lexical:x", "cross-encoder: ", "fastembed"])
+@pytest.mark.parametrize("text", ["", "none:1", "lexical:x", "cross-encoder: ", "learned: ", "fastembed"])
 def test_what_names_no_reranker_is_refused_with_the_forms(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="none, lexical, cross-encoder, cross-encoder:MODEL or a folder's PATH"):
+    with pytest.raises(
+        InputError, match="lexical, cross-encoder, cross-encoder:MODEL, learned:FILE or a folder's PATH"
+    ):
         reranker_setting(text)
 
 

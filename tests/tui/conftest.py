@@ -37,6 +37,7 @@ def _steady_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Da
     monkeypatch.setattr(pipeline, "perf_counter", lambda: 0.0)  # the lists' titles show times
     monkeypatch.setattr(configurations, "bundled_configs", lambda: SHIPPED)  # more may come, which the screen lists
     monkeypatch.setattr(preferences, "data_dir", lambda: tmp_path)  # the server's folder is that of all tests
+    monkeypatch.chdir(tmp_path)  # where pictures of the screen are saved
 
 
 @pytest.fixture

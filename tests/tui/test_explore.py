@@ -247,12 +247,19 @@ async def test_the_lists_are_those_of_the_configuration(small_corpus: Path, answ
         assert app.focused is ranked(app, "near")
         await pilot.press("6")
         assert app.focused is ranked(app, "near")
-        (small_corpus / "lab.yaml").write_text("retrievers: {text: {}}\n", encoding="utf-8")
+        (small_corpus / "lab.yaml").write_text(
+            "retrievers: {text: {}}\nexpansion: rm3\nfusion: minmax\n", encoding="utf-8"
+        )
         await pilot.press("r")
         await pilot.pause()
         await answered(pilot, "how long does the loaf bake")
         assert app.explore.stages == ("text", "fused", "final")
         assert app.explore.active == "final"
+        assert str(ranked(app, "fused").border_subtitle) == "min-max sum · text ranks"
+        assert ranked(app, "fused").rows[0].score == "1.000"  # the best of the only list
+        assert "│ minmax │" in shown(app, "#header")
+        assert app.explore.query_one("#notes").display
+        assert "text expanded with " in shown(app, "#notes")
     app.close_lab()
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.evals.interval_scale import Scale, scale_around_zero, scale_of
 from retrieval_lab.evals.kept import resolve_run, stored_runs
 from retrieval_lab.evals.resampling import Interval
 from retrieval_lab.evals.runs import Run
 from retrieval_lab_tui.app import ExplorerApp
-from retrieval_lab_tui.interval_bars import Scale, interval_bar, p_text, scale_around_zero, scale_of
+from retrieval_lab_tui.interval_bars import interval_bar, p_text
 from retrieval_lab_tui.screens.measures import MeasuresScreen
 from retrieval_lab_tui.screens.runs import RunsScreen
 from tests.tui.driving import NARROW, WIDE, Answered, WaitFor

@@ -201,9 +201,9 @@ def _snippet(chunk: Chunk, marks: Marks) -> Content:
 
 
 def _score(stage: str, score: float, reranker: str) -> str:
-    """As many digits as tell neighbours apart; an RRF score is always below 1, so its 0 is left out."""
+    """As many digits as tell neighbours apart in five cells; a score below 1 has no 0 before its point."""
     if stage == "fused" or (stage == "final" and reranker == "none"):
-        return f"{score:.4f}".removeprefix("0")
+        return f"{score:.4f}".removeprefix("0") if score < 1 else f"{score:.3f}"
     return f"{score:.2f}" if stage == "final" else f"{score:.3f}"
 
 

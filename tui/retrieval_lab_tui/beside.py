@@ -46,10 +46,11 @@ class Beside(Diagnosing):
             self.say("Nothing to compare", bundle if now.lab.replayed else "Ask a question first.")
             return
         try:
-            named = configurations(now.lab.corpus)
+            named = now.lab.offered(configurations(now.lab.corpus))
         except LabError:  # choosing one of them says what is wrong
             named = ()
-        found = sides(self.labs, embedders(file.config, (now.config, *self.labs.earlier)), named)
+        others = (now.config, *self.labs.earlier)
+        found = sides(self.labs, () if now.lab.serves_one_index else embedders(file.config, others), named)
 
         def chosen(place: int | None) -> None:
             if place is not None:

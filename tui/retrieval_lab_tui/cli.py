@@ -13,12 +13,15 @@ import typer
 from typer.main import get_command
 
 from retrieval_lab import cli
-from retrieval_lab.cli_options import CorpusArgument, DsnOption
+from retrieval_lab.cli_options import CorpusArgument, DsnOption, IndexOption
 from retrieval_lab.cli_pipeline import UNCHANGED, PipelineChoice, takes_pipeline
 from retrieval_lab.errors import InputError
 from retrieval_lab.paths import data_dir
 
 if TYPE_CHECKING:
+    from retrieval_lab.config import PipelineConfig
+    from retrieval_lab.lab import Lab
+    from retrieval_lab.offline import IndexSource
     from retrieval_lab_tui.app import ExplorerApp
 
 _GLOBAL_OPTIONS = ("-h", "--help", "--version", "--install-completion", "--show-completion")
@@ -30,6 +33,11 @@ def explore(
     corpus: CorpusArgument = None,
     choice: PipelineChoice = UNCHANGED,
     dsn: DsnOption = None,
+    index: IndexOption = None,
+    golden: Annotated[
+        Path | None,
+        typer.Option("--golden", metavar="FILE", help="With --index: a file of golden queries; else the corpus's."),
+    ] = None,
     bundle: Annotated[
         Path | None,
         typer.Option(
@@ -41,14 +49,23 @@ def explore(
 
     Without a command, a folder is opened in the explorer, and without a folder the bundled corpus is.
 
+    With --index nothing is indexed and no server is needed: the questions are asked of an index that export-index
+    wrote; a corpus beside it gives the golden queries and the files.
+
     Example: [bold]retrieval-lab fixtures/corpus[/bold]
     """
     _require_terminal()
     if corpus is not None and not corpus.is_dir():
         raise InputError(f"{corpus}: no such folder; a corpus is a folder with docs/*.md and stories/*.txt")
     _log_to_file()
+    if golden is not None and index is None:
+        raise InputError("--golden goes with --index; a corpus has its own golden.yaml")
     if bundle is not None:
-        explorer = _replay(bundle, given=(corpus, choice.path, choice.changes, dsn))
+        explorer = _replay(bundle, given=(corpus, choice.path, choice.changes, dsn, index))
+    elif index is not None:
+        if dsn is not None:
+            raise InputError("--index needs no server: leave out --dsn")
+        explorer = _over_index(choice.on_index(index, corpus, golden))
     else:
         explorer = _explorer(corpus, choice, dsn)
     try:
@@ -68,6 +85,18 @@ def _explorer(corpus: Path | None, choice: PipelineChoice, dsn: str | None) -> E
     settings = choice.configured(corpus).config if choice != UNCHANGED else None
     name = choice.path.stem if choice.path is not None and not choice.changes else None
     return ExplorerApp(corpus, dsn, config=settings, config_name=name)
+
+
+def _over_index(source: IndexSource) -> ExplorerApp:
+    """The explorer on an index, which is opened before the screen is, so that what is wrong with it is told plainly."""
+    from retrieval_lab_tui.app import ExplorerApp
+
+    opened = [source.open()]
+
+    def open_lab(_corpus: Path | None, config: PipelineConfig | None, *_: object, **__: object) -> Lab:
+        return opened.pop() if opened and config is None else source.open(config)
+
+    return ExplorerApp(source.corpus, open_lab=open_lab)
 
 
 def _replay(path: Path, given: Sequence[object]) -> ExplorerApp:

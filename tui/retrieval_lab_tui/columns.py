@@ -9,9 +9,28 @@ from retrieval_lab.many_lists import EACH
 from retrieval_lab.retrievers.base import RetrieverSettings
 from retrieval_lab.retrievers.vector import VectorSearch
 
-_TITLES = {"vector": "Vector", "text": "Full text"}
-_SCORES = {"vector": "cosine", "text": "ts_rank_cd"}
-_RERANKER_SCORES = {"none": "RRF", "lexical": "BM25", "cross-encoder": "logit"}
+_TITLES = {
+    "vector": "Vector",
+    "text": "Full text",
+    "bm25": "BM25",
+    "bm25-stemmed": "BM25 of stems",
+    "tfidf": "TF-IDF",
+    "lsa": "LSA",
+    "flat": "Flat",
+    "ivf": "IVF",
+}
+_SCORES = {
+    "vector": "cosine",
+    "text": "ts_rank_cd",
+    "bm25": "BM25",
+    "bm25-stemmed": "BM25",
+    "tfidf": "cosine",
+    "lsa": "cosine",
+    "flat": "cosine",
+    "ivf": "cosine · IVF",
+}
+_FUSIONS = {"rrf": "RRF", "minmax": "min-max sum"}
+_RERANKER_SCORES = {"lexical": "BM25", "cross-encoder": "logit", "learned": "probability"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +46,17 @@ def columns(config: PipelineConfig) -> tuple[Column, ...]:
     """The list of each retriever, then the fused and the final one."""
     is_told_each = len(config.retrievers) <= EACH
     ranks = f"{'·'.join(one.name for one in config.retrievers)} ranks" if is_told_each else "in lists, best rank"
+    fusion = _FUSIONS[config.fusion.kind]
     order = "" if config.mmr_lambda is None else "order MMR · "
     return (
         *(Column(one.name, _title(one), _numbers(one)) for one in config.retrievers),
-        Column("fused", "Fused", f"RRF · {ranks}"),
-        Column(
-            "final", "Final", f"{order}score {_RERANKER_SCORES.get(config.reranker.kind, config.reranker.kind)} · move"
-        ),
+        Column("fused", "Fused", f"{fusion} · {ranks}"),
+        Column("final", "Final", f"{order}score {_RERANKER_SCORES.get(config.reranker.kind, fusion)} · move"),
     )
 
 
 def _title(retriever: RetrieverSettings) -> str:
-    """The list's name; those of the usual two in words, unless another kind goes by their name."""
+    """The list's name; one that is that of its kind in words."""
     return _TITLES.get(retriever.name, retriever.name) if retriever.name == retriever.kind else retriever.name
 
 

@@ -10,14 +10,14 @@ from textual.content import Content
 
 from retrieval_lab.config import PipelineConfig, dotted
 from retrieval_lab.configurations import Configuration
-from retrieval_lab.settings import RERANKERS, EmbedderSettings, ModelReranker, RerankerSettings
+from retrieval_lab.settings import EmbedderSettings, ModelReranker, RerankerSettings, TrainedReranker
 from retrieval_lab.types import Chunk, Place
 from retrieval_lab_tui.answer import Answer, movement
 from retrieval_lab_tui.display import one_line
 from retrieval_lab_tui.embedders import embedder_name, lacking
 from retrieval_lab_tui.labs import Labs
 from retrieval_lab_tui.list_names import fitting
-from retrieval_lab_tui.live_settings import with_reranker
+from retrieval_lab_tui.live_settings import rerankers, with_reranker
 from retrieval_lab_tui.moved import rank_style, rank_text
 from retrieval_lab_tui.status import STAGE_LABELS
 from retrieval_lab_tui.widgets.ranked_list import Row
@@ -43,13 +43,10 @@ def sides(labs: Labs, offered: Sequence[EmbedderSettings], named: Sequence[Confi
     if labs.now is None or labs.file is None:
         return ()
     now, file = labs.now.config, labs.file.config
-    rerankers = [
-        file.reranker if file.reranker.kind == kind else made() for kind, made in RERANKERS.items()
-    ]  # the file's own has its settings
     found = [
         *(
             Side(f"reranker {one.kind}", with_reranker(now, one), _model_note(one))
-            for one in rerankers
+            for one in rerankers(file)
             if one.kind != now.reranker.kind
         ),
         *(
@@ -69,6 +66,8 @@ def sides(labs: Labs, offered: Sequence[EmbedderSettings], named: Sequence[Confi
 
 
 def _model_note(reranker: RerankerSettings) -> str:
+    if isinstance(reranker, TrainedReranker):
+        return one_line(" · ".join(filter(None, (reranker.path, lacking(reranker)))))
     if not isinstance(reranker, ModelReranker):
         return ""
     return one_line(" · ".join(filter(None, (reranker.model_path or reranker.model, lacking(reranker)))))

@@ -9,7 +9,14 @@ from pathlib import Path
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.model_cache import model_is_here
 from retrieval_lab.models import EXTRA
-from retrieval_lab.settings import EmbedderSettings, HashEmbedding, ModelEmbedding, ModelReranker, RerankerSettings
+from retrieval_lab.settings import (
+    EmbedderSettings,
+    HashEmbedding,
+    ModelEmbedding,
+    ModelReranker,
+    RerankerSettings,
+    TrainedReranker,
+)
 
 
 def embedder_name(settings: EmbedderSettings) -> str:
@@ -26,6 +33,8 @@ def embedders(file: PipelineConfig, others: Iterable[PipelineConfig]) -> tuple[E
 
 def lacking(settings: EmbedderSettings | RerankerSettings) -> str:
     """What a model lacks on this machine, as far as that can be told without loading it; else nothing."""
+    if isinstance(settings, TrainedReranker):
+        return "" if settings.file.is_file() else "no such file"
     if not isinstance(settings, ModelEmbedding | ModelReranker):
         return ""
     if find_spec("fastembed") is None:

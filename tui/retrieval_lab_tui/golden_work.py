@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import on
 
 from retrieval_lab.errors import Cancelled
+from retrieval_lab.offline import IndexLab
 from retrieval_lab_tui.asking import known
 from retrieval_lab_tui.measuring import MeasuringEnded, MeasuringProgressed
 from retrieval_lab_tui.screens.measures import MeasuresScreen
@@ -48,8 +49,10 @@ class GoldenWork(Switching):
             self.say(title, "A bundle holds one question only; open the corpus for the others.")
             return False
         if self._lab is not None and not self._lab.golden:
-            faulty = "golden.yaml has faults: ! lists them." if self._lab.golden_faults else "There is no golden.yaml."
-            self.say(title, faulty)
+            missing = "There is no golden.yaml."
+            if isinstance(self._lab, IndexLab):
+                missing = "An index has no golden queries: open it with its corpus's folder, or with --golden FILE."
+            self.say(title, "golden.yaml has faults: ! lists them." if self._lab.golden_faults else missing)
         return self._lab is not None and bool(self._lab.golden)
 
     @on(MeasuringProgressed)

@@ -8,11 +8,12 @@ from typing import Any
 
 from retrieval_lab.config import PipelineConfig, dotted
 from retrieval_lab.mmr import MMR_LAMBDA
-from retrieval_lab.settings import RERANKERS, EmbedderSettings, NoReranker, RerankerSettings
+from retrieval_lab.settings import USUAL_RERANKERS, EmbedderSettings, NoReranker, RerankerSettings
 from retrieval_lab_tui.embedders import embedder_name
 
 EMBEDDER = "embedder"
 """The key of the one setting that needs another index."""
+RERANKER = "reranker.kind"
 
 _DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
 _RRF_KS = (0, 1, 5, 10, 20, 40, 60, 80, 100, 200)
@@ -23,10 +24,12 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "top_k": _TOP_KS,
     "scan": ("exact", "hnsw"),
     "operators": (False, True),
-    "kind": tuple(RERANKERS),
     "weight": tuple(tenths / 10 for tenths in range(31)),
     "mmr_lambda": tuple(tenths / 10 for tenths in range(11)),
     "k1": tuple(tenths / 10 for tenths in range(31)),
+    "sublinear": (False, True),
+    "bigrams": (False, True),
+    "nprobe": (1, 2, 4, 8, 16, 32),
     "b": tuple(tenths / 10 for tenths in range(11)),
 }
 
@@ -61,28 +64,40 @@ def _can_change(key: str, value: Any) -> bool:
     first, _, last = key.rpartition(".")
     if first.split(".")[0] in ("chunker", "embedder", "filter") or key in ("contextual_headers", "fusion.kind"):
         return False
-    return value is not None and last in _CHOICES and not (last == "kind" and first != "reranker")
+    return key == RERANKER or (value is not None and last in _CHOICES)
+
+
+def rerankers(file: PipelineConfig) -> tuple[RerankerSettings, ...]:
+    """The choices, one of each kind: the file's own with its settings, and all that need no setting, such as a path."""
+    usual = {one.kind: one for one in USUAL_RERANKERS}
+    return tuple((usual | {file.reranker.kind: file.reranker}).values())
 
 
 def stepped(
-    config: PipelineConfig, key: str, direction: int, offered: Sequence[EmbedderSettings] = ()
+    config: PipelineConfig,
+    key: str,
+    direction: int,
+    offered: Sequence[EmbedderSettings] = (),
+    among: Sequence[RerankerSettings] = USUAL_RERANKERS,
 ) -> PipelineConfig:
     """The configuration with the next value of a setting, up (1) or down (-1); numbers end, choices go round.
 
-    `offered` are the embedders; without any there is no other. Raises InputError when the value does not fit the
-    others.
+    `offered` are the embedders; without any there is no other. `among` are the rerankers, one of each kind. Raises
+    InputError when the value does not fit the others.
     """
     if key == EMBEDDER:
         place = offered.index(config.embedder) if config.embedder in offered else -direction
         return replace(config, embedder=offered[(place + direction) % len(offered)]) if offered else config
+    if key == RERANKER:
+        kinds = [one.kind for one in among]
+        place = kinds.index(config.reranker.kind) if config.reranker.kind in kinds else -direction
+        return with_reranker(config, among[(place + direction) % len(among)])
     *path, last = key.split(".")
     data = config.to_dict()
     part = data
     for name in path:
         part = part[name]
     part[last] = _next(last, part[last], direction)
-    if key == "reranker.kind":
-        return with_reranker(config, RERANKERS[part[last]]())
     return PipelineConfig.from_dict(data)
 
 

@@ -9,6 +9,8 @@ from textual.content import Content
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.lab import Lab
 from retrieval_lab.many_lists import found_in
+from retrieval_lab.offline import IndexLab
+from retrieval_lab.settings import RrfFusion
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Filter, Place
@@ -82,14 +84,17 @@ def _corpus(lab: Lab | None) -> str:
         return ""
     if lab.replayed:
         return f"a bundle of {one_line(str(lab.corpus))}"
-    parts = lab.corpus.resolve().parts[-2:]
+    if isinstance(lab, IndexLab):
+        name = f"index {one_line(lab.folder.resolve().name)} · {lab.server}"
+    else:
+        name = one_line("/".join(lab.corpus.resolve().parts[-2:]))
     documents = lab.index.unchanged + len(lab.index.indexed)
-    return f"{one_line('/'.join(parts))} · {documents} docs · {lab.index.chunks} chunks"
+    return f"{name} · {documents} docs · {lab.index.chunks} chunks"
 
 
 def _settings(lab: Lab, config: PipelineConfig) -> str:
     diversity = () if config.mmr_lambda is None else (f"λ {config.mmr_lambda:g}",)
-    fusion = f"{config.fusion.kind} {config.fusion.k:g}"
+    fusion = config.fusion.kind + (f" {config.fusion.k:g}" if isinstance(config.fusion, RrfFusion) else "")
     settings = (
         *_filter(config.filter),
         *(() if lab.replayed else (one_line(embedder_name(config.embedder)),)),
@@ -99,8 +104,8 @@ def _settings(lab: Lab, config: PipelineConfig) -> str:
         *diversity,
         f"k {config.top_k}",
     )
-    server = "no server" if lab.replayed else "embedded" if lab.embedded else "own server"
-    return f"{' │ '.join(settings)}   {server}   "
+    server = "" if isinstance(lab, IndexLab) else f"{lab.server}   "  # an index says so beside its name
+    return f"{' │ '.join(settings)}   {server}"
 
 
 def _filter(filter: Filter) -> tuple[str, ...]:
@@ -149,12 +154,16 @@ def against_chip(labs: Labs | None, question: Question | None) -> Content:
 
 
 def notes_line(trace: Trace) -> Content:
-    """What full-text search excluded, where a person cannot overlook it, and what else the stages noted."""
+    """What full-text search excluded, where a person cannot overlook it, what the stages noted, what was searched."""
     terms = [one_line(term.strip("'")) for term in trace.parsed.excluded]
     more = f" and {len(terms) - _NAMED_EXCLUSIONS} more" if len(terms) > _NAMED_EXCLUSIONS else ""
     chip = Content.styled(f" excluded: {', '.join(terms[:_NAMED_EXCLUSIONS])}{more} ", "bold reverse $warning")
     said_by_the_chip = tuple(f"{name} excluded: " for name in trace.lists)
     notes = [Content(one_line(note)) for note in trace.notes if not note.startswith(said_by_the_chip)]
+    notes += [
+        Content.assemble((f"{one_line(name)} expanded ", "$foreground-muted"), one_line(str(expansion)))
+        for name, expansion in trace.expansions.items()
+    ]
     hint = Content.assemble(("O", "bold"), " searches it as text")
     return Content.assemble(" ", Content("  ").join([chip, hint, *notes] if terms else notes))
 

@@ -158,7 +158,7 @@ class Switching(Asking):
         now, file = self.labs.now, self.labs.file
         if now is not None and file is not None:
             others = (now.config, *self.labs.earlier)
-            offered = () if now.lab.replayed else embedders(file.config, others)
+            offered = () if now.lab.serves_one_index else embedders(file.config, others)
             screen = SettingsScreen(now.config, file.config, offered)
             screen.switching = self._jobs.running("switch")
             self.push_screen(screen)
@@ -172,7 +172,7 @@ class Switching(Asking):
             self.say("No other configuration", "A bundle holds the answer of one pipeline only; open its corpus.")
             return
         try:
-            found = configurations(now.lab.corpus)
+            found = now.lab.offered(configurations(now.lab.corpus))
         except LabError as error:
             self.say("No configurations", str(error), error=True)
             return

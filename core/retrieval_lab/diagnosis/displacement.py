@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -101,19 +101,21 @@ class Displacement:
         )
 
 
+Shared = tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]
+"""The lexemes of a sentence, in order, and those of them that each chunk holds."""
+
+
 def displacement(
-    conn: Connection[Any],
+    shared: Callable[[str, Sequence[str]], Shared],
     trace: Trace,
     wanted: Chunk | None,
     stage: str,
     sentence: str | None,
-    *,
-    table: Table = CHUNKS,
 ) -> Displacement:
     """What stands above the wanted chunk at this stage of the trace (`fused`, `reranked` or `final`).
 
     All of the stage's rows when that is not among them or there is no such chunk; of the fused rows the pool alone,
-    whose cut it did not pass.
+    whose cut it did not pass. `shared` tells which words of a sentence each of some chunks holds.
 
     Near-duplicates are pairs with a TF-IDF cosine of at least `similar.THRESHOLD` (0.9) among those passages and the
     wanted one, the threshold by which `retrieval-lab check` calls passages alike: both name the same pairs. Passages
@@ -123,7 +125,7 @@ def displacement(
     above = _above(rows, None if wanted is None else wanted.chunk_id)
     compared = [*([wanted] if wanted else []), *(trace.chunks[row.chunk_id] for row in above)]
     final = {row.chunk_id: row.rank for row in trace.final}
-    words, held = _shared_words(conn, sentence, [row.chunk_id for row in above], table)
+    words, held = ((), {}) if sentence is None else shared(sentence, [row.chunk_id for row in above])
     return Displacement(
         stage=stage,
         above=tuple(
@@ -167,12 +169,8 @@ def _duplicates(chunks: Sequence[Chunk]) -> tuple[Duplicates, ...]:
     return tuple(Duplicates(tuple(chunks[place].chunk_id for place in group.members), group.cosine) for group in groups)
 
 
-def _shared_words(
-    conn: Connection[Any], sentence: str | None, chunk_ids: Sequence[str], table: Table
-) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """The lexemes of the sentence, and those of them that each chunk holds."""
-    if sentence is None:
-        return (), {}
+def shared_words(conn: Connection[Any], sentence: str, chunk_ids: Sequence[str], *, table: Table = CHUNKS) -> Shared:
+    """The lexemes of the sentence, which leave out the stop words, and those of them that each chunk holds."""
     parameters = {"sentence": sendable(sentence)[0], "ids": list(chunk_ids)}
     rows = execute(conn, _shared_sql(table), parameters).fetchall()
     return next(tuple(words) for words, chunk_id, _ in rows if chunk_id is None), {

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psycopg import Connection
-
 from retrieval_lab.chunker import crossed
 from retrieval_lab.diagnosis.displacement import anchor_sentence, displacement
 from retrieval_lab.diagnosis.journey import (
@@ -23,17 +21,18 @@ from retrieval_lab.diagnosis.journey import (
     Reranked,
 )
 from retrieval_lab.diagnosis.lost import lost_at, why
-from retrieval_lab.diagnosis.nearby import nearby
 from retrieval_lab.errors import InputError
 from retrieval_lab.highlight import anchor_spans
 from retrieval_lab.hybrid import MAX_EF_SEARCH
+from retrieval_lab.learned import LearnedReranker
 from retrieval_lab.mmr import Pick
+from retrieval_lab.passages import Passages, StoredPassages, passage
 from retrieval_lab.pipeline import Leg, Pipeline
 from retrieval_lab.rerankers import TermwiseReranker
 from retrieval_lab.retrievers.base import Traceable
+from retrieval_lab.retrievers.expanded import second_search
 from retrieval_lab.retrievers.text import TextRetriever
 from retrieval_lab.retrievers.vector import VectorRetriever, VectorSearch
-from retrieval_lab.store import Table, chunks_of, fetch
 from retrieval_lab.text import words
 from retrieval_lab.trace import Trace
 from retrieval_lab.types import Chunk, GoldenQuery, Place
@@ -43,26 +42,7 @@ _STAGE_OF: Mapping[LostAt | None, str] = {"fusion": "fused", "reranker": "rerank
 """Where to look for what displaced a passage; the final list for all others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """The table of chunks, and the connection that reads it."""
-
-    conn: Connection[Any]
-    table: Table
-
-    def chunk(self, chunk_id: str) -> Chunk:
-        """The chunk of this id. Raises InputError when there is none."""
-        found = fetch(self.conn, [chunk_id], table=self.table)
-        if chunk_id not in found:
-            raise InputError(f"no chunk {chunk_id!r} in this corpus; ids look like name#000")
-        return found[chunk_id][0]
-
-    def documents(self, doc_ids: Sequence[str]) -> list[Chunk]:
-        """The chunks of the documents, by doc_id and in the order of each."""
-        return chunks_of(self.conn, doc_ids, table=self.table)
-
-
-def follow(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk_id: str | None = None) -> Journey:
+def follow(trace: Trace, pipeline: Pipeline, corpus: Passages, chunk_id: str | None = None) -> Journey:
     """The journey of the chunk through the trace, which this pipeline made.
 
     Without a chunk_id it is that of the golden query's relevant chunk, the best placed one of several; of a query that
@@ -71,7 +51,7 @@ def follow(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk_id: str | Non
     """
     wanted = chunk_id if chunk_id is not None else best_placed(trace)
     if wanted is not None:
-        return _through_the_stages(trace, pipeline, corpus, corpus.chunk(wanted))
+        return _through_the_stages(trace, pipeline, corpus, passage(corpus, wanted))
     if trace.golden is not None:
         return _without_passage(trace, trace.golden, corpus)
     raise InputError("name the passage to follow: a chunk_id, or a golden query instead of the question")
@@ -90,7 +70,7 @@ class Way:
     reason: str | None
 
 
-def way(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Way:
+def way(trace: Trace, pipeline: Pipeline, corpus: Passages, chunk: Chunk) -> Way:
     """The chunk's way through the trace, which this pipeline made."""
     lists = {
         settings.name: _on_list(settings.kind, leg, trace, pipeline, corpus, chunk)
@@ -100,12 +80,12 @@ def way(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Way:
     mmr = pipeline.pick(trace.query, trace.reranked, chunk.chunk_id)
     final_rank = _rank(trace.final, chunk.chunk_id)
     stage = lost_at(trace.config, lists, fused, reranked, final_rank)
-    cut = truncations([chunk], pipeline.vectors.embedder, corpus.table.indexed, pipeline.reranker, trace.query)
+    cut = truncations([chunk], pipeline.vectors.embedder, corpus.indexed, pipeline.reranker, trace.query)
     reason = why(stage, trace.config, lists, fused, reranked, mmr, cut.get(chunk.chunk_id, ()))
     return Way(lists, fused, reranked, mmr, final_rank, stage, reason)
 
 
-def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> Journey:
+def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Passages, chunk: Chunk) -> Journey:
     anchor = Anchor(trace.relevant, ()) if chunk.chunk_id in trace.relevant else None
     found = way(trace, pipeline, corpus, chunk)
     sought = trace.golden.anchor if anchor and trace.golden else ""
@@ -118,11 +98,11 @@ def _through_the_stages(trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk:
         anchor=anchor,
         chunk=chunk,
         **{key: getattr(found, key) for key in Way.__slots__},
-        displacement=displacement(corpus.conn, trace, chunk, above, sentence, table=corpus.table),
+        displacement=displacement(corpus.shared_words, trace, chunk, above, sentence),
     )
-    if (text := journey.text) is None:
-        return journey
-    return replace(journey, nearby=nearby(corpus.conn, chunk, text.absent, text.apart, table=corpus.table))
+    if (text := journey.text) is None or not isinstance(corpus, StoredPassages):
+        return journey  # full-text search made no list, as it does over the table alone
+    return replace(journey, nearby=corpus.nearby(chunk, text.absent, text.apart))
 
 
 def best_placed(trace: Trace) -> str | None:
@@ -145,7 +125,7 @@ def best_placed(trace: Trace) -> str | None:
 # --- the anchor ----------------------------------------------------------------------------------------------------
 
 
-def _without_passage(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> Journey:
+def _without_passage(trace: Trace, golden: GoldenQuery, corpus: Passages) -> Journey:
     text, parts, reason = parted(trace, golden, corpus)
     sentence = anchor_sentence(text, golden.anchor) if golden.anchor else None
     return Journey(
@@ -161,11 +141,11 @@ def _without_passage(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> Journ
         final_rank=None,
         lost_at=None if golden.level == "none" else "chunking",
         reason=reason,
-        displacement=displacement(corpus.conn, trace, None, "final", sentence, table=corpus.table),
+        displacement=displacement(corpus.shared_words, trace, None, "final", sentence),
     )
 
 
-def parted(trace: Trace, golden: GoldenQuery, corpus: Corpus) -> tuple[str, tuple[AnchorPart, ...], str]:
+def parted(trace: Trace, golden: GoldenQuery, corpus: Passages) -> tuple[str, tuple[AnchorPart, ...], str]:
     """Of a label that finds no chunk: the text of an anchor's document, its parts where a cut parts it, the reason."""
     if golden.level != "chunk":
         return "", (), trace.unlabelled or "no chunk is relevant"
@@ -196,7 +176,7 @@ def _parts(chunks: Sequence[Chunk], text: str, anchor: str) -> tuple[AnchorPart,
 # --- the stages ----------------------------------------------------------------------------------------------------
 
 
-def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Corpus, chunk: Chunk) -> OnList:
+def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Passages, chunk: Chunk) -> OnList:
     retriever, hits = leg.retriever, trace.lists[leg.retriever.name]
     listed = _rank(hits, chunk.chunk_id)
     if isinstance(retriever, Traceable):
@@ -215,11 +195,12 @@ def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Corp
         "score": place.score,
         "reason": place.reason,
     }
-    if isinstance(retriever, VectorRetriever):
-        return _on_vector_list(common, retriever, trace, pipeline, chunk.chunk_id)
-    if isinstance(retriever, TextRetriever):
-        found = retriever.terms(trace.query, chunk.chunk_id)
-        held = set(words(corpus.table.indexed(chunk)))
+    inner, searched = second_search(retriever, trace.query, pipeline.filter)
+    if isinstance(inner, VectorRetriever):
+        return _on_vector_list(common, inner, searched, trace, pipeline, chunk.chunk_id)
+    if isinstance(inner, TextRetriever):
+        found = inner.terms(searched, chunk.chunk_id)
+        held = set(words(corpus.indexed(chunk)))
         stop_words = tuple(word for word in trace.parsed.stop_words if word in held)
         return OnTextList(
             **common,
@@ -233,7 +214,7 @@ def _on_list(kind: str, leg: Leg, trace: Trace, pipeline: Pipeline, corpus: Corp
 
 
 def _on_vector_list(
-    common: dict[str, Any], retriever: VectorRetriever, trace: Trace, pipeline: Pipeline, chunk_id: str
+    common: dict[str, Any], retriever: VectorRetriever, query: str, trace: Trace, pipeline: Pipeline, chunk_id: str
 ) -> OnVectorList:
     settings = next(one for one in trace.config.retrievers if one.name == retriever.name)
     scan = settings.scan if isinstance(settings, VectorSearch) else None
@@ -241,7 +222,7 @@ def _on_vector_list(
     depth = min(max(n, rank or 0), MAX_EF_SEARCH)
     if scan == "hnsw" and listed is not None:
         return OnVectorList(**common, scan=scan, index_rank=listed, index_depth=n)
-    hits = retriever.through_index(trace.query, depth, pipeline.filter) if rank is not None else []
+    hits = retriever.through_index(query, depth, pipeline.filter) if rank is not None else []
     return OnVectorList(**common, scan=scan, index_rank=_rank(hits, chunk_id), index_depth=depth)
 
 
@@ -250,7 +231,7 @@ def _fused(trace: Trace, chunk_id: str) -> Fused | None:
     if row is None:
         return None
     fusion = trace.config.fusion
-    parts = fusion.parts(row.ranks, [retriever.weight for retriever in trace.config.retrievers])
+    parts = fusion.parts(chunk_id, list(trace.lists.values()), [one.weight for one in trace.config.retrievers])
     return Fused(row.rank, row.score, dict(zip(trace.lists, parts, strict=True)), fusion.n)
 
 
@@ -259,12 +240,16 @@ def _reranked(trace: Trace, pipeline: Pipeline, chunk_id: str) -> Reranked | Non
     row = next((row for row in trace.reranked if row.chunk_id == chunk_id), None)
     if row is None or pipeline.reranker is None:
         return None
-    pool = [trace.chunks[one.chunk_id] for one in trace.pool]
+    kind = trace.config.reranker.kind
+    if isinstance(pipeline.reranker, LearnedReranker):
+        parts = pipeline.reranker.parts(trace.query, trace.chunks[chunk_id])
+        return Reranked(row.rank, row.score, kind, None, parts)
     terms = None
     if isinstance(pipeline.reranker, TermwiseReranker):
+        pool = [trace.chunks[one.chunk_id] for one in trace.pool]
         place = next(place for place, chunk in enumerate(pool) if chunk.chunk_id == chunk_id)
         terms = tuple(pipeline.reranker.terms(trace.query, pool, place))
-    return Reranked(row.rank, row.score, trace.config.reranker.kind, terms)
+    return Reranked(row.rank, row.score, kind, terms)
 
 
 def _rank(rows: Sequence[Any], chunk_id: str) -> int | None:

@@ -12,11 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.diagnosis.follow import Corpus, best_placed, parted, way
+from retrieval_lab.diagnosis.follow import best_placed, parted, way
 from retrieval_lab.diagnosis.golden_walk import over_golden
 from retrieval_lab.diagnosis.journey import LostAt, read_lost_at
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.proportions import Share
+from retrieval_lab.passages import Passages, passage
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.stored import Stored, read_as
 from retrieval_lab.trace import Trace
@@ -167,7 +168,7 @@ def funnel(
     return Funnel(corpus=lab.corpus.name, config=config or lab.config, fates=fates)
 
 
-def _fate(trace: Trace, pipeline: Pipeline, corpus: Corpus) -> Fate:
+def _fate(trace: Trace, pipeline: Pipeline, corpus: Passages) -> Fate:
     golden = trace.golden
     if golden is None:
         raise InputError("only the traces of golden queries have a fate")
@@ -178,7 +179,7 @@ def _fate(trace: Trace, pipeline: Pipeline, corpus: Corpus) -> Fate:
     if chunk_id is None:
         stage, (_, _, reason) = "chunking", parted(trace, golden, corpus)
     elif final_rank is None:
-        found = way(trace, pipeline, corpus, corpus.chunk(chunk_id))
+        found = way(trace, pipeline, corpus, passage(corpus, chunk_id))
         stage, reason = found.lost_at, found.reason
     return Fate(
         query_id=golden.query_id,

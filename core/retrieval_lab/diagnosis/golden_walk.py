@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from retrieval_lab.assembly import Bench, assembled
+from retrieval_lab.assembly import Reading
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.diagnosis.follow import Corpus
 from retrieval_lab.errors import Cancelled
-from retrieval_lab.metrics import labels, why_undefined
+from retrieval_lab.metrics import labelled, why_undefined
+from retrieval_lab.passages import Passages
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.trace import Trace, beyond
 from retrieval_lab.types import GoldenQuery, Stages
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Look = Callable[[Trace, Pipeline, Corpus], T]
+Look = Callable[[Trace, Pipeline, Passages], T]
 """What is made of a golden query's trace, which this pipeline made over this corpus."""
 
 
@@ -39,26 +39,24 @@ def over_golden(
     """
     lab.require_golden()
 
-    def work(bench: Bench) -> tuple[T, ...]:
-        corpus = Corpus(bench.conn, bench.table)
-        on = bench.surroundings()
-        pipeline = assembled(bench.config, on, bench.reranker(bench.config.reranker))
+    def work(reading: Reading) -> tuple[T, ...]:
+        corpus, pipeline = reading.passages, reading.pipeline()
         answerable = [golden for golden in lab.golden if golden.level != "none"]
-        labelled = labels(bench.conn, answerable, table=bench.table)
+        labels = labelled(answerable, corpus.documents)
         found = []
-        for done, (golden, relevant) in enumerate(labelled):
-            progress(done, len(labelled))
+        for done, (golden, relevant) in enumerate(labels):
+            progress(done, len(labels))
             if cancelled():
-                raise Cancelled(f"stopped after {done} of {len(labelled)} queries")
-            found.append(look(_traced(bench.config, pipeline, corpus, golden, relevant), pipeline, corpus))
-        progress(len(labelled), len(labelled))
+                raise Cancelled(f"stopped after {done} of {len(labels)} queries")
+            found.append(look(_traced(reading.config, pipeline, corpus, golden, relevant), pipeline, corpus))
+        progress(len(labels), len(labels))
         return tuple(found)
 
-    return lab.work(work, config)
+    return lab.read(work, config)
 
 
 def _traced(
-    config: PipelineConfig, pipeline: Pipeline, corpus: Corpus, golden: GoldenQuery, relevant: frozenset[str]
+    config: PipelineConfig, pipeline: Pipeline, corpus: Passages, golden: GoldenQuery, relevant: frozenset[str]
 ) -> Trace:
     made = pipeline.run(golden.query)
     return Trace(

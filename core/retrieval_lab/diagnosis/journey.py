@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from retrieval_lab.diagnosis.displacement import Displacement
 from retrieval_lab.diagnosis.nearby import Nearby
 from retrieval_lab.errors import InputError
+from retrieval_lab.learned import FeatureScore, FeatureScores
 from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore
 from retrieval_lab.retrievers.text import TextSearch
@@ -23,11 +24,11 @@ LostAt = Literal["chunking", "pool", "index", "fusion", "reranker", "mmr"]
 """The stage that lost a passage.
 
 `chunking`: no chunk holds the anchor, because a cut parts it or it is not there. `pool`: it is on no list. `index`: it
-is on no list, but the exact scan has it within n where the HNSW index's list, which was asked for, lacks it. `fusion`:
-it is on a list and cut by the fused top n, or only on lists of weight 0; without a reranker also by the first top_k of
-the fused order, which is then the last. `reranker`: it is in the pool, and the reranked order has it beyond top_k,
-whether fusion had it within or left it to the reranker to lift it. `mmr`: within top_k of the reranked order, and not
-picked.
+is on no list, but the exact scan has it within n where the HNSW index's list, or the inverted file's, lacks it.
+`fusion`: it is on a list and cut by the fused top n, or only on lists of weight 0; without a reranker also by the first
+top_k of the fused order, which is then the last. `reranker`: it is in the pool, and the reranked order has it beyond
+top_k, whether fusion had it within or left it to the reranker to lift it. `mmr`: within top_k of the reranked order,
+and not picked.
 """
 
 
@@ -82,7 +83,8 @@ class OnTextList(OnList):
 class Fused:
     """Its place in the whole union of the lists, of which the first `n` are the pool.
 
-    `parts` is what each list adds to the score, by name: weight / (k + rank), 0 for a list that does not hold it.
+    `parts` is what each list adds to the score, by name: weight / (k + rank) of RRF, weight * scaled score of min-max
+    fusion; 0 for a list that does not hold it.
     """
 
     rank: int
@@ -95,13 +97,15 @@ class Fused:
 class Reranked:
     """Its place in the whole reranked pool; `kind` is the reranker's.
 
-    `terms` are the parts of a BM25 score, which they sum to; None for a reranker whose score has no such parts.
+    `terms` are the parts of a BM25 score, which they sum to, `learned` those of a learned score; None for a reranker
+    whose score has no such parts.
     """
 
     rank: int
     score: float
     kind: str
     terms: tuple[TermScore, ...] | None
+    learned: FeatureScores | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,8 +212,9 @@ def _main(lists: Mapping[str, OnList], name: str, kind: type[L]) -> L | None:
 
 
 def _listed(data: dict[str, Any]) -> dict[str, Any]:
-    """The tuples as lists, as JSON has them."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+    """The tuples as lists, as JSON has them, those of inner objects too."""
+    plain = {key: _listed(value) if isinstance(value, dict) else value for key, value in data.items()}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in plain.items()}
 
 
 def _pick(pick: Pick) -> dict[str, Any]:
@@ -294,7 +299,18 @@ def _read_fused(data: Stored) -> Fused:
 
 def _read_reranked(data: Stored) -> Reranked:
     terms = data.each("terms", _read_term) if data.has("terms") else None
-    return Reranked(data.rank("rank"), data.number("score"), data.text("kind"), terms)
+    learned = _read_learned(data.inner("learned")) if data.has("learned") else None
+    return Reranked(data.rank("rank"), data.number("score"), data.text("kind"), terms, learned)
+
+
+def _read_learned(data: Stored) -> FeatureScores:
+    return FeatureScores(data.number("intercept"), data.each("features", _read_feature))
+
+
+def _read_feature(value: Any, place: str) -> FeatureScore:
+    data = Stored(value, place)
+    numbers = {key: data.number(key) for key in ("value", "standardised", "coefficient", "contribution")}
+    return FeatureScore(feature=data.text("feature"), **numbers)
 
 
 def _read_term(value: Any, place: str) -> TermScore:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.diagnosis.journey import Fused, LostAt, OnList, OnVectorList, Reranked
 from retrieval_lab.mmr import Pick
+from retrieval_lab.retrievers.dense import IvfSearch
 from retrieval_lab.settings import NoReranker
 from retrieval_lab.types import Truncation
 
@@ -31,8 +32,12 @@ def lost_at(
 
 def _index_lost(one: OnList) -> bool:
     """Whether an index scan left out, of a list that counts, what the exact scan would have listed."""
-    is_index = isinstance(one, OnVectorList) and one.scan == "hnsw"
+    is_index = one.kind == IvfSearch.kind or (isinstance(one, OnVectorList) and one.scan == "hnsw")
     return is_index and one.weight > 0 and one.rank is not None and one.rank <= one.n
+
+
+def _index_of(one: OnList) -> str:
+    return "inverted file" if one.kind == IvfSearch.kind else "HNSW index"
 
 
 def why(
@@ -66,7 +71,7 @@ def _happened(
         return f"on no list: {'; '.join(_missing(one) for one in lists.values())}"
     if stage == "index":
         return "; ".join(
-            f"{one.name}: the exact scan has it at rank {one.rank}, the HNSW index's list of {one.n} lacks it"
+            f"{one.name}: the exact scan has it at rank {one.rank}, the {_index_of(one)}'s list of {one.n} lacks it"
             for one in filter(_index_lost, lists.values())
         )
     if stage == "fusion":
@@ -80,7 +85,9 @@ def _happened(
 
 
 def _missing(one: OnList) -> str:
-    return f"{one.name} {one.reason}" if one.rank is None else f"{one.name} rank {one.rank} of a list of {one.n}"
+    if one.rank is None:
+        return f"{one.name} {one.reason}"
+    return f"{one.name} rank {one.rank}, {'beyond' if one.rank > one.n else 'not on'} its list of {one.n}"
 
 
 def _cut_by_fusion(config: PipelineConfig, fused: Fused | None) -> str:

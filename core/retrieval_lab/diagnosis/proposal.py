@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.diagnosis.follow import Corpus, best_placed, follow
+from retrieval_lab.diagnosis.follow import best_placed, follow
 from retrieval_lab.diagnosis.golden_walk import over_golden
 from retrieval_lab.diagnosis.journey import Journey
 from retrieval_lab.diagnosis.kinds import Failure, Fix
@@ -36,6 +36,7 @@ from retrieval_lab.diagnosis.proposed_fix import fix_by_journey, fix_by_rescue
 from retrieval_lab.diagnosis.rescue import Rescues
 from retrieval_lab.diagnosis.rescues import rescues as find_rescues
 from retrieval_lab.errors import InputError
+from retrieval_lab.passages import Passages
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.stored import Stored, shown
 from retrieval_lab.text import printable
@@ -132,7 +133,7 @@ def diagnoses(
     return tuple(one for one in found if one is not None)
 
 
-def _lost(trace: Trace, pipeline: Pipeline, corpus: Corpus) -> Journey | None:
+def _lost(trace: Trace, pipeline: Pipeline, corpus: Passages) -> Journey | None:
     """The journey of a passage that is not in the final list."""
     chunk_id = best_placed(trace)
     return None if chunk_id in {row.chunk_id for row in trace.final} else follow(trace, pipeline, corpus, chunk_id)

@@ -37,6 +37,14 @@ class Replay(Lab):
         return True
 
     @property
+    def serves_one_index(self) -> bool:
+        return True
+
+    @property
+    def server(self) -> str:
+        return "no server"
+
+    @property
     def embedded(self) -> bool:
         return False
 

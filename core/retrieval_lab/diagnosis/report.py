@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from retrieval_lab.diagnosis.displacement import ANSWERS_FROM, Above, Displacement
 from retrieval_lab.diagnosis.journey import Fused, Journey, OnList, OnTextList, OnVectorList, Reranked
 from retrieval_lab.diagnosis.nearby import Nearby
 from retrieval_lab.diagnosis.parse_view import ParseView, PassageView, Token
+from retrieval_lab.learned import FeatureScore
 from retrieval_lab.many_lists import EACH, found_in
 from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore, sigmoid
@@ -97,13 +99,25 @@ def _stages(journey: Journey) -> Iterator[str]:
     yield _stage("final", journey.final_rank, "in the prompt" if journey.in_prompt else outside)
 
 
+_SCORES: Final = {
+    "vector": "cosine",
+    "text": "ts_rank_cd",
+    "bm25": "BM25",
+    "bm25-stemmed": "BM25",
+    "tfidf": "cosine",
+    "lsa": "cosine",
+    "flat": "cosine",
+    "ivf": "cosine",
+}
+
+
 def _list(one: OnList) -> Iterator[str]:
     if one.score is not None:
-        yield f"{ {'vector': 'cosine', 'text': 'ts_rank_cd'}.get(one.kind, 'score') } {one.score:.4f}"
+        yield f"{_SCORES.get(one.kind, 'score')} {one.score:.4f}"
     if one.reason:
         yield one.reason
     elif one.listed is None:
-        yield f"beyond the list of {one.n}"
+        yield f"{'not on' if one.rank is not None and one.rank <= one.n else 'beyond'} the list of {one.n}"
     else:
         yield f"number {one.listed} of the list of {one.n}"
     if one.weight != 1:
@@ -153,6 +167,11 @@ def _reranked(reranked: Reranked | None) -> Iterator[str]:
     if reranked.terms:
         yield _detail(f"length factor {reranked.terms[0].length_factor:.3f}")
         yield from map(_detail, _table([_TERM_TITLES, *map(_term, reranked.terms)], "<>>>>"))
+    if reranked.learned is not None:
+        parts = reranked.learned
+        log_odds = parts.intercept + sum(one.contribution for one in parts.features)
+        yield _detail(f"log-odds {log_odds:.3f}: intercept {parts.intercept:.3f} and")
+        yield from map(_detail, _table([_FEATURE_TITLES, *map(_feature, parts.features)], "<>>>>"))
 
 
 _TERM_TITLES = ("term", "tf", "df", "idf", "adds")
@@ -160,6 +179,14 @@ _TERM_TITLES = ("term", "tf", "df", "idf", "adds")
 
 def _term(one: TermScore) -> tuple[str, ...]:
     return one.term, str(one.tf), str(one.df), f"{one.idf:.3f}", f"{one.contribution:.3f}"
+
+
+_FEATURE_TITLES = ("feature", "value", "standardised", "coefficient", "adds")
+
+
+def _feature(one: FeatureScore) -> tuple[str, ...]:
+    numbers = (one.value, one.standardised, one.coefficient, one.contribution)
+    return one.feature, *(f"{number:.3f}" for number in numbers)
 
 
 def _mmr(pick: Pick | None) -> Iterator[str]:

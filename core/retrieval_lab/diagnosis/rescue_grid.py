@@ -9,7 +9,7 @@ so that what is found is the smallest on the scale of units, unless all that wor
     fusion.n              1      top_k           the same
     all of these at once  1      top_k           the same; upwards none is lowered, downwards none is raised
     retrievers.*.weight   0.01   0               100
-    fusion.k              1      0               1000
+    fusion.k, of rrf      1      0               1000
     mmr_lambda            0.01   0               1; from 1 where there is no MMR
 
 Re-indexed are at most nine variants: the heading path put before the text (or no longer), chunks of a quarter, a half,
@@ -29,7 +29,15 @@ from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import SettingError
 from retrieval_lab.filtering import shape
 from retrieval_lab.retrievers.text import TextSearch
-from retrieval_lab.settings import DocumentChunker, MarkdownChunker, NoReranker, SentenceChunker, WordChunker
+from retrieval_lab.settings import (
+    DocumentChunker,
+    MarkdownChunker,
+    NoExpansion,
+    NoReranker,
+    RrfFusion,
+    SentenceChunker,
+    WordChunker,
+)
 
 ALL_DEPTHS = "every n"
 """What the depths of all lists and of the pool are called together."""
@@ -97,10 +105,9 @@ class Switch:
 
 def dials(config: PipelineConfig, depth: int) -> list[Dial]:
     """Every number of the configuration that can be turned without another index, in each direction with room."""
-    found = [
-        *_both("fusion.n", config.fusion.n, config.top_k, depth, 1, partial(_with_pool, config)),
-        *_both("fusion.k", config.fusion.k, 0, _HIGHEST_K, 1, partial(_with_k, config)),
-    ]
+    found = list(_both("fusion.n", config.fusion.n, config.top_k, depth, 1, partial(_with_pool, config)))
+    if isinstance(config.fusion, RrfFusion):
+        found += _both("fusion.k", config.fusion.k, 0, _HIGHEST_K, 1, partial(_with_k, config, config.fusion))
     for place, one in enumerate(config.retrievers):
         name = f"retrievers.{one.name}"
         found += _both(f"{name}.n", one.n, 1, depth, 1, partial(_with_retriever, config, place, "n"))
@@ -127,7 +134,7 @@ def _both(
 
 
 def switches(config: PipelineConfig) -> Iterator[Switch]:
-    """Whatever can be switched off: the filter, operators, MMR, the reranker (and with it MMR)."""
+    """Whatever can be switched off: the filter, operators, expansion, MMR, the reranker (and with it MMR)."""
     for part in shape(config.filter):
         yield Switch(f"filter.{part}", replace(config, filter=replace(config.filter, **{part: ()})))
     for place, one in enumerate(config.retrievers):
@@ -135,6 +142,8 @@ def switches(config: PipelineConfig) -> Iterator[Switch]:
             plain = _with_retriever(config, place, "operators", False)
             if plain is not None:
                 yield Switch(f"retrievers.{one.name}.operators", plain)
+    if not isinstance(config.expansion, NoExpansion):
+        yield Switch("expansion.kind", replace(config, expansion=NoExpansion()))
     if config.mmr_lambda is not None:
         yield Switch("mmr_lambda", replace(config, mmr_lambda=None))
     if not isinstance(config.reranker, NoReranker):
@@ -187,8 +196,8 @@ def _with_pool(config: PipelineConfig, n: float) -> PipelineConfig | None:
     return _allowed(lambda: replace(config, fusion=replace(config.fusion, n=int(n))))
 
 
-def _with_k(config: PipelineConfig, k: float) -> PipelineConfig | None:
-    return _allowed(lambda: replace(config, fusion=replace(config.fusion, k=k)))
+def _with_k(config: PipelineConfig, fusion: RrfFusion, k: float) -> PipelineConfig | None:
+    return _allowed(lambda: replace(config, fusion=replace(fusion, k=k)))
 
 
 def _with_lambda(config: PipelineConfig, value: float) -> PipelineConfig | None:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from psycopg import Connection, sql
+from psycopg import Connection
 
 from retrieval_lab.config import Indexing
-from retrieval_lab.database import make_schema, schemas
+from retrieval_lab.database import drop_schema, make_schema, schemas
 from retrieval_lab.embed import Embedder
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.index import Progress, index_corpus, lock_key, schema_name
@@ -67,7 +67,7 @@ def drop_abandoned(conn: Connection[Any]) -> list[str]:
             key = (_owner_key(schema.name),)
             row = conn.execute("SELECT pg_try_advisory_lock(%s)", key).fetchone()
             if row and row[0]:
-                _drop(conn, schema.name)
+                drop_schema(conn, schema.name)
                 conn.execute("SELECT pg_advisory_unlock(%s)", key)
                 dropped.append(schema.name)
     return dropped
@@ -76,16 +76,12 @@ def drop_abandoned(conn: Connection[Any]) -> list[str]:
 def _drop_somehow(conn: Connection[Any], connect: Callable[[], Connection[Any]], schema: str) -> None:
     """Over a new connection where the one at hand broke; without a server the next temporary index drops it."""
     try:
-        _drop(conn, schema)
+        drop_schema(conn, schema)
         conn.execute("SELECT pg_advisory_unlock(%s)", (_owner_key(schema),))
     except psycopg.Error:
         conn.close()
         with suppress(psycopg.Error, EnvironmentMissing), connect() as another:
-            _drop(another, schema)
-
-
-def _drop(conn: Connection[Any], schema: str) -> None:
-    conn.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
+            drop_schema(another, schema)
 
 
 def _owner_key(schema: str) -> int:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from retrieval_lab.assembly import Bench, composed, require_some
+from retrieval_lab.assembly import Bench, bound, built, composed, require_some
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.embed import Vectors
 from retrieval_lab.pipeline import Pipeline
 from retrieval_lab.rerankers import LexicalReranker, Reranker, word_counts
 from retrieval_lab.retrievers.base import Retriever, RetrieverSettings
-from retrieval_lab.settings import Bm25Reranker, RerankerSettings
+from retrieval_lab.settings import Bm25Reranker, ExpansionSettings, NoExpansion, RerankerSettings
 from retrieval_lab.store import count, fetch
 from retrieval_lab.types import EVERYTHING, Chunk, Filter, Hit, Ranked
 
@@ -36,20 +36,22 @@ class Candidates:
         self.depth = min(DEPTH, count(bench.conn, table=bench.table))
         self._bench = bench
         self._on = bench.surroundings(_KEPT_VECTORS)
-        self._retrievers: dict[RetrieverSettings, KeptLists] = {}
+        self._retrievers: dict[tuple[RetrieverSettings, ExpansionSettings], KeptLists] = {}
         self._rerankers: dict[RerankerSettings, Reranker | None] = {}
         self._passages: dict[str, tuple[Chunk, Vectors]] = {}
         self._count = lru_cache(maxsize=None)(word_counts)
 
     def pipeline(self, config: PipelineConfig) -> Pipeline:
         """The pipeline of a configuration over this index, with the lists that are kept."""
-        retrievers = [self._retriever(settings) for settings in config.retrievers]
+        retrievers = [self._retriever(settings, config.expansion) for settings in config.retrievers]
         return composed(config, retrievers, self._fetch, self._on.vectors, self._reranker(config.reranker))
 
-    def _retriever(self, settings: RetrieverSettings) -> KeptLists:
-        kind = replace(settings, n=1, weight=1.0)
+    def _retriever(self, settings: RetrieverSettings, expansion: ExpansionSettings) -> KeptLists:
+        kind = replace(settings, n=1, weight=1.0), expansion if expansion.covers(settings.name) else NoExpansion()
         if kind not in self._retrievers:
-            self._retrievers[kind] = KeptLists(settings.build(self._on), extends=settings.extends, depth=self.depth)
+            retriever = built(settings, expansion, self._on)
+            # What is searched second does not depend on how much is asked for, so a longer list begins alike.
+            self._retrievers[kind] = KeptLists(retriever, extends=settings.extends, depth=self.depth)
         return self._retrievers[kind]
 
     def _reranker(self, settings: RerankerSettings) -> Reranker | None:
@@ -57,7 +59,7 @@ class Candidates:
             built = (
                 LexicalReranker(settings.k1, settings.b, count=self._counted)
                 if isinstance(settings, Bm25Reranker)
-                else self._bench.reranker(settings)
+                else bound(self._bench.reranker(settings), self._on)
             )
             self._rerankers[settings] = built and KeptRankings(built)
         return self._rerankers[settings]

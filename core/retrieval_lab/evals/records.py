@@ -11,6 +11,9 @@ from retrieval_lab.evals.resampling import DRAWS, RESAMPLES, SEED
 from retrieval_lab.stored import Stored, as_number, as_rank, as_text, as_whole, shown
 from retrieval_lab.types import Hit, Level
 
+MIXED = "mixed"
+"""The kind of document of a query whose relevant documents lie in several folders."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFacts:
@@ -58,10 +61,11 @@ class QueryRecord:
     """What one golden query got.
 
     `relevant` are the ids of its relevant chunks; where there are none, `undefined` says why and `measures` is empty.
-    `level` is at what it was scored, `grades` are those of the documents that its labels judge. `ranks` is the rank of
-    the first relevant chunk, or document, in each retriever's list, in `fused`, `reranked` and `final`, None where it
-    is not there. `final` is the list that was measured, `measures` has a value for each of `measure_names`, `seconds`
-    is what the query took. `support` is that of a query that nothing answers.
+    `level` is at what it was scored, `grades` are those of the documents that its labels judge. `document` is the
+    folder of its relevant documents in the corpus, MIXED for those of several, empty where none is known. `ranks` is
+    the rank of the first relevant chunk, or document, in each retriever's list, in `fused`, `reranked` and `final`,
+    None where it is not there. `final` is the list that was measured, `measures` has a value for each of
+    `measure_names`, `seconds` is what the query took. `support` is that of a query that nothing answers.
     """
 
     query_id: str
@@ -78,6 +82,7 @@ class QueryRecord:
     split: str = ""
     fields: Mapping[str, str] = field(default_factory=dict)
     support: float | None = None
+    document: str = ""
 
     @property
     def is_unlabelled(self) -> bool:
@@ -141,6 +146,7 @@ def read_record(value: Any, place: str) -> QueryRecord:
         split=data.text("split") if data.has("split") else "",
         fields=data.named("fields", as_text) if data.has("fields") else {},
         support=data.number("support") if data.has("support") else None,
+        document=data.text("document") if data.has("document") else "",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrieval_lab.config import PipelineConfig
-from retrieval_lab.corpus import read_corpus
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.kept import other_runs, require_free
 from retrieval_lab.evals.measures import AT_CUT
 from retrieval_lab.evals.records import (
+    MIXED,
     CorpusFacts,
     Fingerprint,
     QueryRecord,
@@ -29,7 +29,7 @@ from retrieval_lab.evals.records import (
     read_record,
 )
 from retrieval_lab.retrievers.vector import VectorSearch
-from retrieval_lab.settings import ModelEmbedding, ModelReranker, RerankerSettings
+from retrieval_lab.settings import ModelEmbedding, ModelReranker, RerankerSettings, TrainedReranker
 from retrieval_lab.stored import Stored, read_json, shown, write_json
 from retrieval_lab.types import Document, GoldenQuery, Hit
 
@@ -129,12 +129,15 @@ def run(
     *,
     k: int | None = None,
     split: str | None = None,
+    golden: Sequence[GoldenQuery] | None = None,
+    documents: Searched | None = None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Evaluate the golden set of the lab's corpus under a configuration, by default the lab's own, cut at k.
 
-    With `split` only the queries of that split are evaluated.
+    With `split` only the queries of that split are evaluated, with `golden` these queries instead of the golden set's.
+    `documents` is what `searched` returned for the lab, for who makes several runs of one.
     The run's name is made from its time. `progress` and `cancelled` are as for `Lab.evaluate_queries`.
 
     Raises as that does, and InputError when files changed after they were indexed, since then nobody could say what
@@ -143,28 +146,28 @@ def run(
     config = config or lab.config
     if k is not None:
         config = replace(config, top_k=k)
-    documents = _searched(lab)
+    documents = searched(lab) if documents is None else documents
     began = datetime.now(UTC)
-    results = lab.evaluate_queries(config, split=split, progress=progress, cancelled=cancelled)
-    golden = [result.query for result in results]
+    results = lab.evaluate_queries(config, split=split, golden=golden, progress=progress, cancelled=cancelled)
+    asked = [result.query for result in results]
     held_out = [query for query in lab.golden if query.split in HELD_OUT]
     return Run(
         name=began.strftime("%Y%m%d-%H%M%S"),
         created=began.isoformat(timespec="seconds"),
         corpus=CorpusFacts(
             folder=lab.corpus.name,
-            documents_hash=hash_of_documents(documents),
-            golden_hash=hash_of_golden(golden),
-            documents=len(documents),
+            documents_hash=documents.hash,
+            golden_hash=hash_of_golden(asked),
+            documents=documents.number,
             chunks=lab.index.chunks,
-            queries=len(golden),
+            queries=len(asked),
             split=split or "",
             held_out=len(held_out),
             held_out_hash=hash_of_golden(held_out) if held_out else None,
         ),
         config=config,
         fingerprint=_fingerprint(lab, config),
-        queries=tuple(_record(lab, config, result) for result in results),
+        queries=tuple(_record(lab, config, result, documents.folders) for result in results),
     )
 
 
@@ -180,6 +183,15 @@ def measure_names(config: PipelineConfig) -> tuple[str, ...]:
         f"fused recall@{config.fusion.n}",
         *(f"{retriever.name} recall@{retriever.n}" for retriever in config.retrievers),
     )
+
+
+def measures_of(result: QueryResult, config: PipelineConfig) -> dict[str, float]:
+    """The value of each of `measure_names` for one query; empty where nothing is relevant."""
+    if not result.relevant_ids:
+        return {}
+    values = [getattr(result, name) for name in AT_CUT]
+    values += [result.pool[name] for name in ("fused", *(retriever.name for retriever in config.retrievers))]
+    return dict(zip(measure_names(config), values, strict=True))
 
 
 def hash_of_documents(documents: Iterable[Document]) -> str:
@@ -204,30 +216,25 @@ def _hash(rows: Iterable[tuple[object, ...]]) -> str:
     return digest.hexdigest()
 
 
-def _searched(lab: Lab) -> list[Document]:
-    """The documents of the corpus whose chunks are in the index as their text gives them.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """The documents that an index has: their number, the hash of their ids and texts, and the folder of each."""
 
-    Files that were left out or came later are not among them.
-    """
-    found: list[Document] = []
-    chunks = 0
-    for document in read_corpus(lab.corpus).documents:
-        expected = {chunk.chunk_id: chunk for chunk in lab.config.chunker.chunks(document)}
-        if lab.chunks(list(expected)) == expected:
-            found.append(document)
-            chunks += len(expected)
-    if chunks != lab.index.chunks:
-        raise InputError(
-            f"{lab.corpus}: files changed since they were indexed ({chunks} of the {lab.index.chunks} chunks are still"
-            " theirs); open the corpus again"
-        )
-    return found
+    number: int
+    hash: str
+    folders: Mapping[str, str]
 
 
-def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecord:
+def searched(lab: Lab) -> Searched:
+    """The documents of the lab's index, as `Lab.searched` finds them. Raises as that does."""
+    found = lab.searched()
+    folders = {document.doc_id: folder for document, folder in found}
+    return Searched(len(found), hash_of_documents(document for document, _ in found), folders)
+
+
+def _record(lab: Lab, config: PipelineConfig, result: QueryResult, folders: Mapping[str, str]) -> QueryRecord:
     relevant, golden = tuple(sorted(result.relevant_ids)), result.query
-    values = [getattr(result, name) for name in AT_CUT]
-    values += [result.pool[name] for name in ("fused", *(retriever.name for retriever in config.retrievers))]
+    of_documents = sorted({folders[doc_id] for doc_id in golden.doc_ids if doc_id in folders})
     return QueryRecord(
         query_id=golden.query_id,
         query=golden.query,
@@ -236,13 +243,14 @@ def _record(lab: Lab, config: PipelineConfig, result: QueryResult) -> QueryRecor
         undefined=None if relevant else lab.why_undefined(golden) or "no chunk is relevant",
         ranks=dict(result.ranks),
         final=tuple(Hit(row.chunk_id, row.score, row.rank) for row in result.final),
-        measures=dict(zip(measure_names(config), values, strict=True)) if relevant else {},
+        measures=measures_of(result, config),
         seconds=result.seconds,
         level=golden.level,
         grades=dict(golden.relevant),
         split=golden.split,
         fields=dict(golden.fields),
         support=result.support,
+        document="".join(of_documents) if len(of_documents) < 2 else MIXED,
     )
 
 
@@ -260,10 +268,13 @@ def versions(lab: Lab, config: PipelineConfig | None = None) -> dict[str, str]:
 
 
 def _of_models(config: PipelineConfig) -> dict[str, str]:
-    if not isinstance(config.embedder, ModelEmbedding) and not isinstance(config.reranker, ModelReranker):
-        return {}
+    packages: tuple[str, ...] = ()
+    if isinstance(config.embedder, ModelEmbedding) or isinstance(config.reranker, ModelReranker):
+        packages += ("fastembed", "onnxruntime")
+    if isinstance(config.reranker, TrainedReranker):
+        packages += ("scikit-learn",)
     found = {}
-    for package in ("fastembed", "onnxruntime"):
+    for package in packages:
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
@@ -279,7 +290,9 @@ def _fingerprint(lab: Lab, config: PipelineConfig) -> Fingerprint:
 
 
 def _name(reranker: RerankerSettings) -> str:
-    return f"{reranker.kind} {reranker.label()}" if isinstance(reranker, ModelReranker) else reranker.kind
+    if isinstance(reranker, ModelReranker | TrainedReranker):
+        return f"{reranker.kind} {reranker.label()}"
+    return reranker.kind
 
 
 # --- reading one ---------------------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ def summarise(run: Run) -> Summary:
     A query without a relevant chunk counts in no mean and is named in `undefined`.
     """
     return Summary(
-        all=_group(run.defined),
+        all=group_of(run.defined),
         by_kind=_sliced(run, KIND),
         undefined={record.query_id: record.undefined or "" for record in run.queries if record.is_unlabelled},
         latency=latency(run),
@@ -118,7 +118,7 @@ def sliced(run: Run, summary: Summary, field: str) -> Mapping[str, Group]:
 
 def _sliced(run: Run, field: str) -> dict[str, Group]:
     return {
-        value: _group([record for record in records if record.measures])
+        value: group_of([record for record in records if record.measures])
         for value, records in slices(run, field).items()
     }
 
@@ -146,7 +146,8 @@ def table(records: Sequence[QueryRecord], names: Sequence[str]) -> dict[str, lis
     return {name: [record.measures[name] for record in records] for name in names}
 
 
-def _group(records: Sequence[QueryRecord]) -> Group:
+def group_of(records: Sequence[QueryRecord]) -> Group:
+    """The means of records that all have measures, of one run, with their percentile bootstrap intervals."""
     if not records:
         return Group(0, {})
     columns = table(records, list(records[0].measures))

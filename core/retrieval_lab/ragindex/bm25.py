@@ -109,6 +109,10 @@ class BM25:
         """The same index with other parameters. Raises InputError when they are out of range."""
         return self if (k1, b) == (self.k1, self.b) else BM25(self.postings, self.doc_len, self.avgdl, k1, b)
 
+    def reordered(self, order: NDArray[np.int64]) -> BM25:
+        """The same index where document i is what was document `order[i]`, a permutation."""
+        return BM25(self.postings.reordered(order), self.doc_len[order], self.avgdl, self.k1, self.b)
+
     def prepare(self) -> None:
         """Compute what the first query would: the weight of every posting."""
         self._dense  # noqa: B018

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
@@ -57,6 +58,7 @@ class Index:
         except InputError as error:
             raise FormatError(f"{VECTORS}: {error}") from error
         self._masks: dict[Filter, Mask | None] = {}
+        self._masking = threading.Lock()
 
     @classmethod
     def open(cls, path: Path | str) -> Index:
@@ -120,6 +122,17 @@ class Index:
         """
         write_index(Path(path), self.meta, self.chunks, self.vecs, self.bm25)
 
+    def by_id(self) -> Index:
+        """The same index with its rows by chunk_id in code point order: itself where they stand so already.
+
+        Else its vectors are a copy in memory.
+        """
+        order = sorted(range(len(self.chunks)), key=lambda row: self.chunks[row].chunk_id)
+        if order == list(range(len(order))):
+            return self
+        rows = np.array(order, dtype=np.int64)
+        return Index(self.meta, [self.chunks[row] for row in order], self.vecs[rows], self.bm25.reordered(rows))
+
     def chunk(self, chunk_id: str) -> IndexedChunk | None:
         """The chunk of this id, None where there is none."""
         row = self._rows.get(chunk_id)
@@ -146,12 +159,13 @@ class Index:
         return flat_search(self.vecs, query, k, keep, most=self._most)
 
     def mask(self, filter: Filter) -> Mask | None:
-        """Which rows pass the filter, shape (n,), or None when all do."""
-        if filter not in self._masks:
-            while len(self._masks) >= _KEPT_MASKS:
-                del self._masks[next(iter(self._masks))]
-            self._masks[filter] = self._mask(filter)
-        return self._masks[filter]
+        """Which rows pass the filter, shape (n,), or None when all do; any thread."""
+        with self._masking:
+            if filter not in self._masks:
+                while len(self._masks) >= _KEPT_MASKS:
+                    del self._masks[next(iter(self._masks))]
+                self._masks[filter] = self._mask(filter)
+            return self._masks[filter]
 
     def _mask(self, filter: Filter) -> Mask | None:
         if not filter:

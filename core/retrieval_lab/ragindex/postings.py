@@ -38,6 +38,14 @@ class Postings(Mapping[str, list[tuple[int, int]]]):
         """Where the postings of the row-th term stand."""
         return slice(int(self.starts[row]), int(self.starts[row + 1]))
 
+    def reordered(self, order: NDArray[np.int64]) -> Postings:
+        """The same where document i is what was document `order[i]`, a permutation."""
+        places = np.empty(len(order), dtype=np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        docs = places[self.docs]
+        by_document = np.lexsort((docs, np.repeat(np.arange(len(self.rows)), np.diff(self.starts))))
+        return Postings(self.rows, self.starts, docs[by_document], self.tfs[by_document])
+
     def df(self, term: str) -> int:
         """How many documents hold the term."""
         row = self.rows.get(term)

@@ -21,7 +21,7 @@ from retrieval_lab.corpus_index import CorpusIndex, IndexKeeper
 from retrieval_lab.embed import QueryVectors
 from retrieval_lab.errors import SettingError
 from retrieval_lab.store import CHUNKS, Table
-from retrieval_lab.types import EVERYTHING, Filter, Hit, Place, TextQuery
+from retrieval_lab.types import EVERYTHING, Expansion, Filter, Hit, Place, TextQuery
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 
@@ -44,7 +44,8 @@ class Found:
     `matching` is how many chunks it would have without a cut, None where nobody wanted to know.
 
     `parsed` is the query as full-text search read it, None where that was not asked; `plan` is the server's plan, a
-    line each; `notes` says what a person should know about the list.
+    line each; `notes` says what a person should know about the list. `expansion` is what was searched in the place of
+    the query, None where that was the query itself.
     """
 
     hits: tuple[Hit, ...]
@@ -52,6 +53,7 @@ class Found:
     plan: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     matching: int | None = None
+    expansion: Expansion | None = None
 
 
 @runtime_checkable
@@ -63,6 +65,13 @@ class Traceable(Protocol):
 
     def places(self, query: str, chunk_ids: Sequence[str], filter: Filter = EVERYTHING) -> dict[str, Place]:
         """Where each of the chunks stands in the whole corpus, or why it stands nowhere."""
+
+
+def found_by(retriever: Retriever, query: str, n: int, filter: Filter = EVERYTHING, *, explain: bool = False) -> Found:
+    """What any retriever finds, with what it can tell about it."""
+    if isinstance(retriever, Traceable):
+        return retriever.find(query, n, filter, explain=explain)
+    return Found(tuple(retriever.search(query, n, filter)))
 
 
 Terms = Mapping[str, float]
@@ -80,6 +89,17 @@ class TakesTerms(Protocol):
         """As `Traceable.places`."""
 
 
+class Indexed(Protocol):
+    """What a retriever over an index in memory is built on."""
+
+    @property
+    def vectors(self) -> QueryVectors:
+        """The vectors of queries."""
+
+    def corpus_index(self) -> CorpusIndex:
+        """The index. Raises InputError when it cannot be made."""
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What retrievers are built on: a connection, the table it reads, and the vectors of queries.
@@ -95,7 +115,7 @@ class Surroundings:
     keeper: IndexKeeper = field(default_factory=IndexKeeper)
 
     def corpus_index(self) -> CorpusIndex:
-        """The index of the table in memory, as it is now. Raises InputError when the table is missing."""
+        """The index of the table in memory, as it is now. Raises EnvironmentMissing when the table is missing."""
         return self.keeper.current(self.conn, self.table)
 
 
@@ -128,3 +148,17 @@ class RetrieverSettings(ABC):
     @abstractmethod
     def build(self, surroundings: Surroundings) -> Retriever:
         """Return the retriever. It is used by one thread, for as long as the connection is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InMemorySettings(RetrieverSettings):
+    """A retriever that searches an index in memory, and so needs no server once there is one.
+
+    `embeds` says whether it compares vectors, and so needs those of the index and the embedder of the queries.
+    """
+
+    embeds: ClassVar[bool] = False
+
+    @abstractmethod
+    def build(self, surroundings: Indexed) -> Retriever:
+        """Return the retriever. It is used by one thread at a time."""

@@ -6,11 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
+from retrieval_lab.corpus_index import CorpusIndex
 from retrieval_lab.errors import SettingError
 from retrieval_lab.places import NO_TERMS, NO_WORD_IN_COMMON
 from retrieval_lab.ragindex import BM25, terms
 from retrieval_lab.rerankers import BM25_B, BM25_K1
-from retrieval_lab.retrievers.base import RetrieverSettings, Surroundings, Terms
+from retrieval_lab.retrievers.base import Indexed, InMemorySettings, RetrieverSettings, Terms
 from retrieval_lab.retrievers.rows import Scored, TermRetriever
 from retrieval_lab.stems import stemmed
 
@@ -18,7 +19,7 @@ _MOST_K1 = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Bm25Settings(RetrieverSettings):
+class _Bm25Settings(InMemorySettings):
     k1: float = BM25_K1
     b: float = BM25_B
 
@@ -42,14 +43,14 @@ class Bm25Search(_Bm25Settings):
 
     name: str = "bm25"
 
-    def build(self, surroundings: Surroundings) -> Bm25Retriever:
+    def build(self, surroundings: Indexed) -> Bm25Retriever:
         return Bm25Retriever(self.name, surroundings, self.k1, self.b)
 
 
 class Bm25Retriever(TermRetriever[Terms]):
     """BM25 over the words of the chunks."""
 
-    def __init__(self, name: str, on: Surroundings, k1: float, b: float) -> None:
+    def __init__(self, name: str, on: Indexed, k1: float, b: float) -> None:
         super().__init__(name, on)
         self._k1 = k1
         self._b = b
@@ -69,7 +70,12 @@ class Bm25Retriever(TermRetriever[Terms]):
         return Scored(scores > 0, lambda: scores, NO_WORD_IN_COMMON if asked else NO_TERMS, note)
 
     def _bm25(self) -> BM25:
-        return self._corpus.once(("bm25", self._k1, self._b), lambda: self._corpus.index.bm25.tuned(self._k1, self._b))
+        return tuned_bm25(self._corpus, self._k1, self._b)
+
+
+def tuned_bm25(corpus: CorpusIndex, k1: float, b: float) -> BM25:
+    """The BM25 of the corpus with these parameters, made once. Raises InputError when they are out of range."""
+    return corpus.once(("bm25", k1, b), lambda: corpus.index.bm25.tuned(k1, b))
 
 
 STEMMED_K1 = 1.5
@@ -85,7 +91,7 @@ class StemmedBm25Search(_Bm25Settings):
     name: str = "bm25-stemmed"
     k1: float = STEMMED_K1
 
-    def build(self, surroundings: Surroundings) -> StemmedBm25Retriever:
+    def build(self, surroundings: Indexed) -> StemmedBm25Retriever:
         return StemmedBm25Retriever(self.name, surroundings, self.k1, self.b)
 
 
@@ -103,5 +109,10 @@ class StemmedBm25Retriever(Bm25Retriever):
         return weights
 
     def _bm25(self) -> BM25:
-        stems = self._corpus.once("stems", lambda: BM25.from_terms(stemmed(terms(text)) for text in self._corpus.texts))
+        stems = stem_index(self._corpus)
         return self._corpus.once(("stems", self._k1, self._b), lambda: stems.tuned(self._k1, self._b))
+
+
+def stem_index(corpus: CorpusIndex) -> BM25:
+    """The index of the stems of the corpus, made once."""
+    return corpus.once("stems", lambda: BM25.from_terms(stemmed(terms(text)) for text in corpus.texts))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from retrieval_lab.corpus_index import CorpusIndex
 from retrieval_lab.places import FILTERED, NOT_STORED
 from retrieval_lab.ragindex.ranking import Mask, best, require_count
-from retrieval_lab.retrievers.base import Found, Surroundings, Terms
+from retrieval_lab.retrievers.base import Found, Indexed, Terms
 from retrieval_lab.types import EVERYTHING, Filter, Hit, Place
 
 Asked = TypeVar("Asked")
@@ -37,7 +37,7 @@ class Scored:
 class RowRetriever(ABC, Generic[Asked]):
     """A retriever over the rows of an index in memory; the rows stand in the order of their chunk_ids."""
 
-    def __init__(self, name: str, on: Surroundings) -> None:
+    def __init__(self, name: str, on: Indexed) -> None:
         self.name = name
         self._on = on
 
@@ -73,11 +73,16 @@ class RowRetriever(ABC, Generic[Asked]):
         rows = self._listed(asked, scored, n, keep)
         chunk_ids = self._corpus.chunk_ids
         hits = tuple(Hit(chunk_ids[row], score, rank) for rank, (row, score) in enumerate(rows, start=1))
-        notes = () if scored.note is None else (f"{self.name}: {scored.note}",)
+        matching = int(np.count_nonzero(keep))
+        said = (scored.note, self._missing(len(hits), n, matching))
+        notes = tuple(f"{self.name}: {note}" for note in said if note is not None)
         if not explain:
             return Found(hits, notes=notes)
-        plan = (f"In memory: {self._method()}",)
-        return Found(hits, plan=plan, notes=notes, matching=int(np.count_nonzero(keep)))
+        return Found(hits, plan=(f"In memory: {self._method()}",), notes=notes, matching=matching)
+
+    def _missing(self, returned: int, n: int, matching: int) -> str | None:  # noqa: ARG002
+        """What to say of a list that is shorter than it should be; only an approximate search has one."""
+        return None
 
     def _listed(self, asked: Asked, scored: Scored, n: int, keep: Mask) -> list[tuple[int, float]]:  # noqa: ARG002
         """(row, score) of the n best rows to keep, equal scores by row."""

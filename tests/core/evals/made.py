@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from retrieval_lab.config import PipelineConfig
@@ -75,3 +76,12 @@ def made(name: str, queries: Sequence[QueryRecord], config: PipelineConfig = CON
 def ranked(name: str, *ranks: int | None, **corpus: Any) -> Run:
     """A run whose queries q1, q2 ... have these ranks."""
     return made(name, [record(f"q{number}", rank) for number, rank in enumerate(ranks, start=1)], **corpus)
+
+
+def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file below a folder with the time of its last change and its content."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }

@@ -79,6 +79,25 @@ def test_a_run_keeps_what_each_query_got(lab: Lab) -> None:
     assert (q3.measures, q3.undefined) == ({}, "no chunk of 'tea' holds the anchor 'with milk'")
 
 
+def test_a_run_knows_in_which_folder_the_wanted_documents_lie(tmp_path: Path, database: Database) -> None:  # noqa: ARG001
+    corpus = make_corpus(tmp_path / "kitchen")
+    (corpus / "stories").mkdir()
+    (corpus / "stories" / "tale.txt").write_text("The baker slept.\n", encoding="utf-8")
+    with (corpus / "golden.yaml").open("a", encoding="utf-8") as golden:
+        golden.write("- {query_id: q4, query: baker, kind: known, doc_id: tale, anchor: slept}\n")
+        golden.write("- {query_id: q5, query: baker, kind: known, relevant: {tale: 1, bread: 2, soup: 0}}\n")
+        golden.write("- {query_id: q6, query: baker, kind: known, relevant: {tale: 1, soup: 0, gone: 1}}\n")
+        golden.write("- {query_id: q7, query: cake, kind: known, relevant: []}\n")
+        golden.write("- {query_id: q8, query: cake, kind: known, doc_id: cake, anchor: sugar}\n")
+    with Lab.open(corpus) as opened:
+        made_now = run(opened)
+    assert [one.document for one in made_now.queries] == [
+        *("docs", "docs", "docs", "stories"),
+        *("mixed", "stories", "", ""),
+    ]
+    assert Run.from_dict(json.loads(json.dumps(made_now.to_dict()))) == made_now
+
+
 def test_a_run_says_what_it_was_made_of(lab: Lab) -> None:
     made_now = run(lab)
     documents = "".join(f"{json.dumps([name, text])}\n" for name, text in DOCS.items())

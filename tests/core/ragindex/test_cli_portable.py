@@ -184,14 +184,67 @@ def test_an_embedder_that_is_not_to_be_had_by_its_name_leaves_bm25(tmp_path: Pat
 def test_the_python_of_the_page_on_the_format_runs(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index-format.md").read_text("utf-8"), re.DOTALL)
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "index-format.md").read_text("utf-8"), re.DOTALL)
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(tempfile, "mkdtemp", lambda: str(tmp_path))
-    exec(snippet, {})
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["1", "2", "3"]
+    exec("\n".join(snippets), {})
+    *found, final = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in found] == ["1", "2", "3"]
+    assert final.startswith("['the-lamplighter-of-brasov#001', ")
     assert len(Index.open(tmp_path / "index").chunks) == 687
 
 
 def test_the_corpus_has_to_be_one(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such folder"):
         export_index(tmp_path / "x", Indexing(MarkdownChunker(), HashEmbedding(), contextual_headers=False))
+
+
+# --- trace and eval over an index ----------------------------------------------------------------------------------
+
+
+def test_a_question_is_traced_over_an_index(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
+    run("export-index", tmp_path / "index", "--corpus", corpus)
+    capsys.readouterr()
+    assert run("trace", "boil leeks", "--index", tmp_path / "index", "--json", "--set", "top_k=2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["lists"]) == ["bm25", "flat"]
+    assert found["final"][0]["chunk_id"] == "soup#001"
+    assert len(found["final"]) == 2
+    assert run("trace", "boil leeks", "--index", tmp_path / "index", "--chunk", "tea#001", "--parse") == 0
+    assert "lower case" in capsys.readouterr().out
+
+
+def test_the_golden_set_of_the_corpus_is_evaluated_over_an_index(corpus: Path, tmp_path: Path, capsys: Capture) -> None:
+    golden = "- {query_id: q1, query: boil leeks, kind: factual, doc_id: soup, anchor: Boil the leeks}\n"
+    (corpus / "golden.yaml").write_text(golden, encoding="utf-8")
+    run("export-index", tmp_path / "index", "--corpus", corpus)
+    capsys.readouterr()
+    assert run("eval", corpus, "--index", tmp_path / "index", "--json", "--fail-under", "flat recall@50=1") == 0
+    assert json.loads(capsys.readouterr().out)["gates"][0]["passed"]
+    bundle = tmp_path / "q1.json"
+    assert run("trace", "--golden", "q1", "--corpus", corpus, "--index", tmp_path / "index", "--bundle", bundle) == 0
+    assert bundle.is_file()
+    capsys.readouterr()
+    assert run("eval", "--index", tmp_path / "index") == 2
+    assert "an index has no golden queries" in capsys.readouterr().err
+    assert run("eval", corpus, "--index", tmp_path / "index", "--fail-under", "text recall@50=1") == 2
+    assert "text recall@50" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--dsn", "x"], "--index needs no server: leave out --dsn"),
+        (["--set", "retrievers.vector.n=3"], "does not work on an index"),
+        (["--config", "none.yaml"], "none.yaml"),
+        (["--embedder", "hash:64"], "embedded by hash-256, not by hash-64"),
+    ],
+)
+def test_what_an_index_cannot_do_is_told_in_one_line(
+    corpus: Path, tmp_path: Path, capsys: Capture, arguments: list[str], message: str
+) -> None:
+    run("export-index", tmp_path / "index", "--corpus", corpus)
+    assert run("trace", "x", "--index", tmp_path / "index", *arguments) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1

@@ -194,7 +194,7 @@ class ExplainScreen(Screen[None]):
         if self._words is None:
             yield Content("parsing…")
             return
-        yield Content.styled("The question, as full-text search reads it", "bold $accent")
+        yield Content.styled("The question, as it is read", "bold $accent")
         yield from _report(parse_report(self._words.query))
         if self._words.passage is not None:
             yield Content("")

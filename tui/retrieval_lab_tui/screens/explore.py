@@ -393,7 +393,7 @@ class ExploreScreen(Screen[None]):
             room = self.size.width - against.cell_length
             moves.update(Content.assemble(against, moved(current.before, current.trace, room)))
         notes = self.query_one("#notes", Static)
-        notes.display = current is not None and bool(current.trace.notes)
+        notes.display = current is not None and bool(current.trace.notes or current.trace.expansions)
         if current is not None:
             notes.update(notes_line(current.trace))
         self.query_one("#results").set_class(self._trouble is not None or self.query_one(IndexingLine).display, "stale")

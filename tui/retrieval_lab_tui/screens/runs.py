@@ -16,11 +16,12 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
 
+from retrieval_lab.evals.interval_scale import Scale, scale_of
 from retrieval_lab.evals.summary import Estimate
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab_tui.actions import RUNS, bindings
 from retrieval_lab_tui.display import one_line, safe
-from retrieval_lab_tui.interval_bars import Scale, interval_bar, scale_of
+from retrieval_lab_tui.interval_bars import interval_bar
 from retrieval_lab_tui.kept_runs import Kept, KeptRuns, Listed, listed, measures_of
 from retrieval_lab_tui.measuring import Measuring
 from retrieval_lab_tui.widgets.key_line import KeyLine

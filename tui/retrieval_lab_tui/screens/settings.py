@@ -23,7 +23,7 @@ from retrieval_lab.shorten import shorten_middle
 from retrieval_lab_tui.actions import SETTINGS, bindings
 from retrieval_lab_tui.display import one_line, safe
 from retrieval_lab_tui.embedders import embedder_name, lacking
-from retrieval_lab_tui.live_settings import EMBEDDER, Setting, live_settings, stepped
+from retrieval_lab_tui.live_settings import EMBEDDER, Setting, live_settings, rerankers, stepped
 from retrieval_lab_tui.widgets.key_line import KeyLine
 
 _VALUE_COLUMN = 20
@@ -134,7 +134,7 @@ class SettingsScreen(ModalScreen[None]):
     def action_step(self, direction: int) -> None:
         key = self._settings[self._row].key
         try:
-            self._change(stepped(self._config, key, direction, self._offered))
+            self._change(stepped(self._config, key, direction, self._offered, rerankers(self._file)))
         except InputError as error:
             self._trouble = str(error)
             self._draw()

@@ -16,13 +16,14 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from retrieval_lab.evals.comparison import Comparison
+from retrieval_lab.evals.interval_scale import Scale, scale_around_zero
 from retrieval_lab.evals.versus import Versus
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.wording import interval_text, signed
 from retrieval_lab_tui.actions import VERSUS, bindings
 from retrieval_lab_tui.comparing import differences
 from retrieval_lab_tui.display import one_line, safe
-from retrieval_lab_tui.interval_bars import Scale, interval_bar, p_text, scale_around_zero, sureness
+from retrieval_lab_tui.interval_bars import interval_bar, p_text, sureness
 from retrieval_lab_tui.kept_runs import Changed, KeptRuns, Pair
 from retrieval_lab_tui.measuring import ALL
 from retrieval_lab_tui.widgets.key_line import KeyLine
