@@ -13,11 +13,12 @@ from textual.content import Content
 from retrieval_lab.ablation.cell import Failure
 from retrieval_lab.ablation.standings import Entry, Standing, Standings
 from retrieval_lab.config import PipelineConfig
+from retrieval_lab.evals.interval_scale import scale_of
 from retrieval_lab.shorten import shorten_middle
 from retrieval_lab.wording import interval_text, signed
 from retrieval_lab_tui.comparing import differences
 from retrieval_lab_tui.display import one_line
-from retrieval_lab_tui.interval_bars import interval_bar, scale_of, sureness
+from retrieval_lab_tui.interval_bars import interval_bar, sureness
 from retrieval_lab_tui.kept_ablations import Board
 from retrieval_lab_tui.list_names import fitting
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from textual import on
 
+from retrieval_lab.errors import InputError
+from retrieval_lab.offline import IndexLab
 from retrieval_lab_tui.asking import known
 from retrieval_lab_tui.kept_ablations import AblationProgressed, CellRun, KeptAblations
 from retrieval_lab_tui.kept_runs import KeptRuns, Pair, Readable, listed
@@ -43,10 +45,22 @@ class AblationWork(RunWork):
 
     @on(AblationScreen.OpenWanted)
     def _open_configuration(self, event: AblationScreen.OpenWanted) -> None:
+        """Use it on the question of the screen; over an index only one that the index serves."""
+        lab = self._lab
+        try:
+            if isinstance(lab, IndexLab):
+                lab.fitting(event.entry.config)
+        except InputError as error:
+            self._refuse(str(error))
+            return
         self.to_lists()
         self.labs.names[event.entry.config] = event.entry.name
         self._use(event.entry.config)
         self.explore.focus_lists()
+
+    def _refuse(self, reason: str) -> None:
+        for screen in self._ablation_screens():
+            screen.refused(reason)
 
     @on(AblationScreen.CompareWanted)
     def _compare_configuration(self, event: AblationScreen.CompareWanted) -> None:
@@ -61,16 +75,12 @@ class AblationWork(RunWork):
             if self._ablation_screens() == [self.screen]:
                 self.push_screen(VersusScreen(kept_runs, pair, event.measure))
 
-        def refused(reason: str) -> None:
-            for screen in self._ablation_screens():
-                screen.refused(reason)
-
         if in_use is None:
-            refused("The configuration in use is none of these, and is not measured yet.")
+            self._refuse("The configuration in use is none of these, and is not measured yet.")
         elif in_use == event.system:
-            refused("This is the configuration in use: go to another one to compare it.")
+            self._refuse("This is the configuration in use: go to another one to compare it.")
         else:
-            kept_runs.compare(in_use, event.system, compared, lambda error: refused(str(known(error))))
+            kept_runs.compare(in_use, event.system, compared, lambda error: self._refuse(str(known(error))))
 
     def _run_in_use(self, now: Served, file: Served, cells: Sequence[CellRun]) -> Readable | None:
         """The cell of the configuration of the moment, else its own run, None until it is measured."""

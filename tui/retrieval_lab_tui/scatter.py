@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 
 from textual.content import Content
 
-from retrieval_lab_tui.interval_bars import Scale, scale_of
+from retrieval_lab.evals.interval_scale import Scale, scale_of
 
 FRONT, OTHER = "◆", "●"
 _STEP_ACROSS, _STEP_UP, _CORNER = "┄", "┆", "┘"
