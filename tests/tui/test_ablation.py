@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -387,6 +389,17 @@ def test_points_in_one_cell_share_a_label_and_the_one_of_the_cursor_is_reversed(
     (line,) = [one for one in lines if "4,1,2+2" in one.plain]
     reversed_spans = [line.plain[span.start : span.end] for span in line.spans if "reverse" in str(span.style)]
     assert "".join(reversed_spans) == "●4,1,2+2"
+
+
+def test_numbers_of_neighbours_never_run_together() -> None:
+    """Along one line, each number that is shown stands right after its own point, or before it after a blank."""
+    choose = random.Random(3)
+    for _ in range(60):
+        points = [Point(number, 10 ** choose.uniform(0, 2), 0.5, is_front=False) for number in range(1, 30)]
+        (line,) = [line[6:] for line in drawn(points, width=60) if "●" in line]
+        for found in re.finditer(r"[\d,+]+", line):
+            before, after = line[found.start() - 1], line[found.end() : found.end() + 1]
+            assert before == "●" or (before == " " and after == "●"), line
 
 
 @pytest.mark.parametrize("ms", [[], [0.0], [0.0, 0.0], [math.pi], [1e-9, 1e9], [3.0, 3.1, 3.2]])

@@ -49,7 +49,7 @@ class _Axes:
 
 
 class _Grid:
-    """Characters with a style each; what is written first stays."""
+    """Characters with a style each."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width
@@ -57,6 +57,10 @@ class _Grid:
 
     def is_free(self, x: int, y: int, length: int) -> bool:
         return x >= 0 and x + length <= self.width and all(char == " " for char, _ in self._cells[y][x : x + length])
+
+    def at(self, x: int, y: int) -> str:
+        """The character there; beyond the grid nothing stands."""
+        return self._cells[y][x][0] if 0 <= x < self.width else " "
 
     def write(self, x: int, y: int, text: str, style: str) -> None:
         for place, char in enumerate(text[: self.width - x], start=x):
@@ -110,12 +114,14 @@ def _label(grid: _Grid, x: int, y: int, points: Sequence[Point], here: int | Non
     numbers = [str(one.number) for one in points]
     more = f"+{len(numbers) - _MOST_NUMBERS}" if len(numbers) > _MOST_NUMBERS else ""
     text = ",".join(numbers[:_MOST_NUMBERS]) + more
-    for start in (x + 1, x - len(text)):
-        if grid.is_free(start, y, len(text)):
-            grid.write(start, y, text, _style(points, here))
-            return
-    if any(one.number == here for one in points):
-        grid.write(x + 1 if x + 1 + len(text) <= grid.width else max(0, x - len(text)), y, text, _style(points, here))
+    right, left = x + 1, x - len(text)
+    # No two numbers may run together, and none may look like that of the point before it.
+    if grid.is_free(right, y, len(text)) and not grid.at(right + len(text), y).isdigit():
+        grid.write(right, y, text, _style(points, here))
+    elif grid.is_free(left, y, len(text)) and grid.at(left - 1, y) == " ":
+        grid.write(left, y, text, _style(points, here))
+    elif any(one.number == here for one in points):
+        grid.write(right if right + len(text) <= grid.width else max(0, left), y, text, _style(points, here))
 
 
 def _steps(grid: _Grid, front: Iterable[tuple[int, int]]) -> None:
