@@ -30,7 +30,7 @@ def qrels(lab: Lab) -> Qrels:
     """
     lab.require_golden()
     known = original_ids(lab.corpus)
-    labels = lab.read(lambda reading: labelled(lab.golden, reading.passages.documents))
+    labels = lab.read(lambda reading: labelled(lab.golden, reading.passages.documents), at_once=False)
     return Qrels(
         {
             query.query_id: dict.fromkeys(sorted(relevant), 1)

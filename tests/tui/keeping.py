@@ -5,18 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from retrieval_lab.ablation.cell import Cell, Failure
+from retrieval_lab.ablation.folder import AblationFolder, Manifest, ablation_path
+from retrieval_lab.ablation.rule import Rule
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.evals import runs
 from retrieval_lab.evals.kept import resolve_run
 from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.runs import Run
 from retrieval_lab.lab import Lab
-from retrieval_lab.settings import NoReranker
+from retrieval_lab.settings import NoReranker, RrfFusion
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.screens.runs import RunsScreen
 from retrieval_lab_tui.screens.versus import VersusScreen
@@ -61,18 +66,56 @@ def keep(
     golden_hash: str | None = None,
 ) -> Run:
     """Keep a run of the corpus as if it had found each query's chunk at this rank."""
-    config = config or PipelineConfig()
-    made = evaluated(corpus, config.top_k)
+    found = ranked_run(corpus, name, ranks, config or PipelineConfig())
     kept = replace(
-        made,
-        name=name,
-        created=created,
-        config=config,
-        corpus=replace(made.corpus, golden_hash=golden_hash or made.corpus.golden_hash),
-        queries=tuple(_at(record, rank) for record, rank in zip(made.queries, ranks, strict=True)),
+        found, created=created, corpus=replace(found.corpus, golden_hash=golden_hash or found.corpus.golden_hash)
     )
     kept.save(resolve_run(name, corpus))
     return kept
+
+
+def ranked_run(corpus: Path, name: str, ranks: Sequence[int | None], config: PipelineConfig) -> Run:
+    """A run of the corpus as if it had found each query's chunk at this rank."""
+    made = evaluated(corpus, config.top_k)
+    queries = tuple(_at(record, rank) for record, rank in zip(made.queries, ranks, strict=True))
+    return replace(made, name=name, config=config, queries=queries)
+
+
+def keep_ablation(
+    corpus: Path,
+    cells: Mapping[str, tuple[Sequence[int | None], float, PipelineConfig]],
+    *,
+    name: str = "grid",
+    failed: Mapping[str, str] = MappingProxyType({}),
+    pending: int = 0,
+    rule: Rule | None = None,
+) -> AblationFolder:
+    """Keep an ablation whose cells found each query's chunk at these ranks, in so many milliseconds a query.
+
+    `failed` has an error for each name; so many cells more are pending.
+    """
+    folder = AblationFolder(ablation_path(name, corpus))
+    waiting = [f"pending{number}" for number in range(pending)]
+    keys = [_key(one) for one in (*cells, *failed)] + waiting
+    folder.begin(Manifest(name=name, corpus=str(corpus), keys=tuple(keys), rule=rule or Rule()))
+    for one, (ranks, ms, config) in cells.items():
+        keep_cell(corpus, folder, one, ranks, ms, config)
+    for number, (one, error) in enumerate(failed.items()):
+        folder.keep(_key(one), Failure(one, PipelineConfig(fusion=RrfFusion(k=900 + number)), error))
+    return folder
+
+
+def keep_cell(
+    corpus: Path, folder: AblationFolder, name: str, ranks: Sequence[int | None], ms: float, config: PipelineConfig
+) -> None:
+    run = ranked_run(corpus, name, ranks, config)
+    timed = replace(run, queries=tuple(replace(record, seconds=ms / 1e3) for record in run.queries))
+    folder.keep(_key(name), Cell(name=name, run=timed, index_seconds=None, memory=0))
+
+
+def _key(name: str) -> str:
+    """As a file is called: a name may have anything in it."""
+    return sha256(name.encode()).hexdigest()[:20]
 
 
 def _at(record: QueryRecord, rank: int | None) -> QueryRecord:

@@ -13,6 +13,9 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from retrieval_lab import database
+from retrieval_lab.ablation.cell import Cell
+from retrieval_lab.ablation.folder import AblationFolder, Manifest, ablation_path
+from retrieval_lab.ablation.rule import Rule
 from retrieval_lab.cli_pipeline import PipelineChoice
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.offline import IndexLab
@@ -20,6 +23,7 @@ from retrieval_lab.portable import export_index
 from retrieval_lab.server import Server
 from retrieval_lab_tui import cli
 from retrieval_lab_tui.app import ExplorerApp
+from retrieval_lab_tui.screens.ablation import AblationScreen
 from retrieval_lab_tui.screens.analysis import AnalysisScreen
 from retrieval_lab_tui.screens.cited import CitedScreen
 from retrieval_lab_tui.screens.compare import CompareScreen
@@ -28,6 +32,7 @@ from retrieval_lab_tui.screens.measures import MeasuresScreen
 from retrieval_lab_tui.screens.runs import RunsScreen
 from retrieval_lab_tui.screens.settings import SettingsScreen
 from retrieval_lab_tui.screens.sides import SideChooser
+from tests.core.evals.made import ranked as ranked_run
 from tests.tui.driving import NARROW, WIDE, Answered, WaitFor, ranked, shown, write
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "corpus"
@@ -171,6 +176,24 @@ async def test_labels_of_a_file_of_ones_own(
     async with app.run_test(size=WIDE) as pilot:
         await answered(pilot, QUESTION)
         assert "FOUND" in shown(app, "#fate")
+
+
+async def test_a_configuration_of_an_ablation_that_the_index_does_not_serve_is_not_opened(
+    small_corpus: Path, open_index: Open, answered: Answered, wait_for: WaitFor
+) -> None:
+    folder = AblationFolder(ablation_path("grid", small_corpus))
+    folder.begin(Manifest(name="grid", corpus="kitchen", keys=("k1",), rule=Rule(measure="mrr@2")))
+    folder.keep("k1", Cell(name="in PostgreSQL", run=ranked_run("x", 1, 2), index_seconds=None, memory=0))
+    app = open_index(small_corpus, small_corpus)
+    async with app.run_test(size=NARROW) as pilot:
+        await answered(pilot, QUESTION)
+        before = app.labs.now
+        await pilot.press("b")
+        await wait_for(pilot, lambda: isinstance(app.screen, AblationScreen) and app.screen.rows)
+        await pilot.press("enter")
+        await wait_for(pilot, lambda: "does not work on an index" in str(app.screen.query_one("#trouble").render()))
+        assert isinstance(app.screen, AblationScreen)
+        assert app.labs.now == before
 
 
 async def test_an_index_that_was_exported_again_is_told_and_opened_again(

@@ -38,6 +38,7 @@ from tests.tui.fakes import gated
 
 OPENERS = {"s": "SettingsScreen", "e": "MeasuresScreen", "f": "Picker", "question_mark": "HelpScreen"}
 OPENERS |= {"exclamation_mark": "ProblemsScreen", "ctrl+p": "Palette", "C": "SideChooser", "R": "RunsScreen"}
+OPENERS |= {"b": "AblationScreen"}
 
 
 # --- 1: the keyboard alone ------------------------------------------------------------------------------------------
@@ -85,7 +86,7 @@ async def test_escape_backs_out_of_every_screen(
             await wait_for(pilot, lambda: app.screen is app.explore)
 
 
-@pytest.mark.parametrize("key", ["", "s", "e", "f", "C", "R", "question_mark"])
+@pytest.mark.parametrize("key", ["", "s", "e", "f", "C", "R", "b", "question_mark"])
 async def test_the_footer_tells_the_truth(
     app: ExplorerApp, answered: Answered, golden: list[GoldenQuery], key: str
 ) -> None:

@@ -5,6 +5,7 @@ Accept a deliberate change with `make snapshots`, after looking at the pictures.
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import time
@@ -19,18 +20,24 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from retrieval_lab import configurations, metrics
+from retrieval_lab.ablation import folder as ablation_folder
+from retrieval_lab.ablation.cell import Cell, Failure
+from retrieval_lab.ablation.folder import Manifest
+from retrieval_lab.ablation.rule import Rule
 from retrieval_lab.answering import Claude
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.evals import kept, runs
 from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
+from retrieval_lab.retrievers.base import Retriever
 from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 from retrieval_lab.settings import HashEmbedding, NoReranker
 from retrieval_lab.trace import Trace
 from retrieval_lab_tui import cited
 from retrieval_lab_tui.app import ExplorerApp
+from retrieval_lab_tui.screens.ablation import AblationScreen
 from retrieval_lab_tui.screens.compare import CompareScreen
 from retrieval_lab_tui.screens.confirm import Confirm
 from retrieval_lab_tui.screens.runs import RunsScreen
@@ -431,6 +438,58 @@ def test_versus_in_the_light(app: ExplorerApp, snap_compare: SnapCompare, size: 
         await set_against(pilot, "d")
 
     assert snap_compare(app, terminal_size=size, run_before=light)
+
+
+@pytest.fixture
+def kept_ablation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight configurations in made-up times, of which one failed and one is not done, with a report's decision."""
+    monkeypatch.setattr(ablation_folder, "corpus_home", lambda _: tmp_path)
+    lists: dict[str, tuple[Retriever, ...]] = {
+        "text": (TextSearch(),),
+        "vector": (VectorSearch(),),
+        "vector+text": (VectorSearch(), TextSearch()),
+    }
+    with Lab.open() as lab:
+        folder = ablation_folder.AblationFolder(ablation_folder.ablation_path("first [grid]", lab.corpus))
+        cells = {}
+        for place, (name, retrievers) in enumerate(lists.items()):
+            plain = PipelineConfig(retrievers=retrievers, reranker=NoReranker(), mmr_lambda=None)
+            cells[f"{name} · no reranker · no MMR"] = (plain, 4.0 + 3 * place)
+            cells[f"{name} · lexical · MMR 0.7"] = (PipelineConfig(retrievers=retrievers), 15.0 + 9 * place)
+        folder.begin(Manifest(name="first [grid]", corpus="corpus", keys=(*cells, "failed", "pending"), rule=Rule()))
+        for name, (config, ms) in cells.items():
+            made = runs.run(lab, config)
+            timed = replace(made, queries=tuple(replace(record, seconds=ms / 1e3) for record in made.queries))
+            folder.keep(name, Cell(name=name, run=timed, index_seconds=2.5, memory=0))
+        error = "sentence [model] is not on this machine: retrieval-lab doctor says how to get it"
+        folder.keep("failed", Failure("minilm · lexical · MMR 0.7", PipelineConfig(top_k=9), error))
+    chosen = "vector+text · no reranker · no MMR"
+    (folder.path / "metrics.json").write_text(json.dumps({"format": 1, "decision": {"chosen": chosen}}))
+
+
+async def list_configurations(pilot: Pilot[Any], *then: str) -> None:
+    await keys("b")(pilot)
+    await until(pilot, lambda: isinstance(pilot.app.screen, AblationScreen) and len(pilot.app.screen.rows) == 7)
+    await pilot.press("j", *then)
+    await pilot.pause()
+
+
+@TWO_SIZES
+@pytest.mark.usefixtures("kept_ablation")
+def test_ablation(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """Six configurations by nDCG with bars, one starred, one failed; wide, the plot beside them with the cursor's."""
+    assert snap_compare(app, terminal_size=size, run_before=list_configurations)
+
+
+@TWO_SIZES
+@pytest.mark.usefixtures("kept_ablation")
+def test_ablation_turned(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, int]) -> None:
+    """What is held out, by another measure, the fastest first; narrow, the plot in place of the table."""
+
+    async def turned(pilot: Pilot[Any]) -> None:
+        await list_configurations(pilot, "s", "s", "l", "o", "o", "v")
+
+    assert snap_compare(app, terminal_size=size, run_before=turned)
 
 
 EIGHT = PipelineConfig(

@@ -68,6 +68,7 @@ EXPLORE = (
         footer=True,
     ),
     Action("runs", "R", "Runs", "Kept runs, and one against another", "app.runs"),
+    Action("ablation", "b", "Ablation", "An ablation's configurations, best first", "app.ablation"),
     Action("compare_sides", "C", "Compare", "Compare with another reranker or embedder", "app.compare"),
     Action("explain_chunk", "X", "Why this one", "The same of the chunk under the cursor", "app.explain_chunk"),
     Action("operators", "O", "Operators", "Full text with or without operators", "app.toggle_operators"),
@@ -161,6 +162,25 @@ VERSUS = (
     Action("first_changed", "home,g", "First", "The query that changed most", "move(-10000)"),
     Action("last_changed", "end,G", "Last", "The query that changed least", "move(10000)"),
     Action("changed_lists", "enter", "Lists", "The query's lists in both, side by side", "lists", footer=True),
+)
+
+ABLATION = (
+    Action("leave_ablation", "escape,b,q", "Back", "Close the ablation", "leave", footer=True),
+    Action("open_configuration", "enter", "Open", "Use this configuration on the question", "open", footer=True),
+    Action("compare_configuration", "c", "Compare", "Compare it with the one in use", "compare", footer=True),
+    Action("ablation_measure_before", "left,h", "Measure before", "The measure before", "step_measure(-1)"),
+    Action("ablation_measure", "right,l", "Measure", "The next measure", "step_measure(1)", footer=True),
+    Action("ablation_split", "s", "Split", "All queries, those of dev, those held out", "step_split", footer=True),
+    Action("ablation_order", "o", "Order", "Best, worst or fastest first", "order", footer=True),
+    Action("ablation_plot", "v", "Plot", "Latency against quality, or the table alone", "plot", footer=True),
+    Action("ablation_again", "r", "Again", "Read what was measured meanwhile", "read", footer=True),
+    Action("another_ablation", "a", "Another", "Another of the ablations that are kept", "another"),
+    Action("configuration_up", "up,k", "Up", "The configuration above", "move(-1)"),
+    Action("configuration_down", "down,j", "Down", "The configuration below", "move(1)"),
+    Action("configurations_up", "pageup,ctrl+u", "Page up", "Ten configurations up", "move(-10)"),
+    Action("configurations_down", "pagedown,ctrl+d", "Page down", "Ten configurations down", "move(10)"),
+    Action("first_configuration", "home,g", "First", "The first configuration", "move(-10000)"),
+    Action("last_configuration", "end,G", "Last", "The last configuration", "move(10000)"),
 )
 
 COMPARE = (
@@ -270,6 +290,7 @@ GROUPS = {
     "Among the measures": MEASURES,
     "Among the runs": RUNS,
     "One run against another": VERSUS,
+    "In an ablation": ABLATION,
     "Choosing one of many": CHOOSER,
     "Finding a golden query": PICKER,
     "On a page like this": DIALOG,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textual import on
 
+from retrieval_lab_tui.ablation_work import AblationWork
 from retrieval_lab_tui.cited import Cited, Heard
-from retrieval_lab_tui.run_work import RunWork
 from retrieval_lab_tui.screens.cited import CitedScreen
 
 
-class Citing(RunWork):
+class Citing(AblationWork):
     """An app that answers what is on its screen."""
 
     def action_answer(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from textual.message import Message
 
@@ -58,6 +59,15 @@ class Listed:
         if self.corpus.golden_hash != baseline.corpus.golden_hash:
             return "other queries or labels"
         return "" if self.config.top_k == baseline.config.top_k else f"cut at {self.config.top_k}"
+
+
+class Readable(Protocol):
+    """What stands for a run: what a screen calls it, and the whole of it when it is wanted."""
+
+    @property
+    def title(self) -> str: ...
+
+    def read(self) -> Run: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +164,7 @@ class KeptRuns:
 
         self._jobs.start("runs", work, done, failed)
 
-    def compare(self, baseline: Listed, system: Listed, done: Callable[[Pair], None], failed: Failed) -> None:
+    def compare(self, baseline: Readable, system: Readable, done: Callable[[Pair], None], failed: Failed) -> None:
         """Set one run against another; `failed` hears why they cannot be compared."""
         names = (baseline.title, system.title)
         self._jobs.start("versus", lambda _: _pair(names, baseline.read(), system.read()), done, failed)

@@ -23,6 +23,7 @@ from retrieval_lab_tui.list_names import fitting
 STAGE_LABELS = {"vector": "vector", "text": "text", "fused": "fused", "reranked": "rerank", "final": "final"}
 _ID_WIDTH = 24
 _LEAST_ID = 8
+_NAME_WIDTH = 32
 _ROOM_FOR_REASONS = 120
 _LONG_SECONDS = 0.5
 _NAMED_EXCLUSIONS = 5
@@ -37,7 +38,8 @@ def header_line(
     """What is open; at the right what needs attention, and the golden query's place or what is going on."""
     now = None if labs is None else labs.now
     name = None if labs is None else labs.name
-    chip = Content("") if name is None else Content.assemble((f" {one_line(name)} ", "reverse"), " ")
+    short = shorten_middle(one_line(name or ""), _NAME_WIDTH)
+    chip = Content("") if name is None else Content.assemble((f" {short} ", "reverse"), " ")
     left = Content.assemble((" retrieval lab ", "bold $accent"), " ", chip, _corpus(None if now is None else now.lab))
     right = place
     if alerts:

@@ -87,27 +87,53 @@ class AblationFolder:
 
     def keep(self, key: str, made: Cell | Failure) -> None:
         """Write a cell or a failure, whole or not at all. Raises InputError when it cannot be written."""
-        path = self._cell(key) if isinstance(made, Cell) else self._failure(key)
-        write_json(path, made.to_dict(), indent=None)
+        write_json(self._cell(key) if isinstance(made, Cell) else self._failure(key), made.to_dict())
         if isinstance(made, Cell):
             self._failure(key).unlink(missing_ok=True)
 
-    def load(self) -> Ablation:
-        """The ablation as far as it is done. Raises InputError when there is none, or a file of it is broken."""
+    def manifest(self) -> Manifest:
+        """What is to be done. Raises InputError when there is no ablation, or the file is broken."""
         try:
-            manifest = read_as("ablation", FORMAT, read_json(self.path / _MANIFEST), _read)
+            return read_as("ablation", FORMAT, read_json(self.path / _MANIFEST), _read)
         except FileNotFoundError as error:
             raise InputError(f"{self.path}: no ablation is kept here; `retrieval-lab ablate GRID` makes one") from error
-        cells = tuple(self.cell(key) for key in manifest.keys if self.has(key))
-        failed = [self._failure(key) for key in manifest.keys if not self.has(key)]
-        failures = tuple(_loaded(path, Failure) for path in failed if path.exists())
-        return Ablation(manifest, cells, failures)
+
+    def load(self) -> Ablation:
+        """The ablation as far as it is done. Raises InputError when there is none, or a file of it is broken."""
+        manifest = self.manifest()
+        made = [one for key in manifest.keys if (one := self.made(key)) is not None]
+        return Ablation(
+            manifest,
+            tuple(one for one in made if isinstance(one, Cell)),
+            tuple(one for one in made if isinstance(one, Failure)),
+        )
+
+    def made(self, key: str) -> Cell | Failure | None:
+        """The cell of this key, or else its failure; None while there is neither. Raises InputError as `cell` does."""
+        if self.has(key):
+            return self.cell(key)
+        return _loaded(self._failure(key), Failure) if self._failure(key).exists() else None
+
+    def begun(self) -> int:
+        """When the ablation was begun last, in nanoseconds since the epoch; 0 when there is none."""
+        return _written(self.path / _MANIFEST)
+
+    def written(self, key: str) -> int:
+        """When the cell of this key was written, in nanoseconds since the epoch; 0 when there is none."""
+        return _written(self._cell(key))
 
     def _cell(self, key: str) -> Path:
         return self.path / "cells" / f"{key}.json"
 
     def _failure(self, key: str) -> Path:
         return self.path / "failed" / f"{key}.json"
+
+
+def _written(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _loaded(path: Path, kind: type[T]) -> T:

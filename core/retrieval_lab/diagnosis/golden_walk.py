@@ -52,7 +52,7 @@ def over_golden(
         progress(len(labels), len(labels))
         return tuple(found)
 
-    return lab.read(work, config)
+    return lab.read(work, config, at_once=False)
 
 
 def _traced(

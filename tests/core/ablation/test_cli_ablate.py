@@ -49,7 +49,12 @@ def test_the_cells_are_a_table_by_the_measure_of_the_rule(corpus: Path, capsys: 
     told = err.splitlines()
     assert [line.partition(": ")[2] for line in told[:4]] == [f"{name}: done" for name in CELLS]
     assert [line.partition(",")[0] for line in told[:4]] == ["1 of 4", "2 of 4", "3 of 4", "4 of 4"]
-    assert told[4:] == [f"kept in {corpus / 'ablations' / 'small'}"]
+    folder = corpus / "ablations" / "small"
+    assert told[4:] == [f"kept in {folder}", f"the report is {folder / 'report.md'}"]
+    assert (folder / "report.md").read_text(encoding="utf-8").startswith("# Ablation small")
+    written = (folder / "report.md").stat().st_mtime_ns
+    ablate(capsys, corpus)
+    assert (folder / "report.md").stat().st_mtime_ns == written  # nothing was made, so there is nothing new to report
     assert len(AblationFolder(corpus / "ablations" / "small").load().cells) == 4
 
 

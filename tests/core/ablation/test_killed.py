@@ -81,7 +81,9 @@ def test_what_is_done_survives_ctrl_c_and_kill_9(
         assert first.items() <= second.items()
         assert len(second) < CELLS
 
-        code = cli.main(["ablate", str(corpus.parent / "grid.yaml"), str(corpus), "--out", str(out), "--json"])
+        code = cli.main(
+            ["ablate", str(corpus.parent / "grid.yaml"), str(corpus), "--out", str(out), "--json", "--no-report"]
+        )
         document, err = capsys.readouterr()
         assert (code, len(json.loads(document)["cells"])) == (0, CELLS)
         assert len(err.splitlines()) == CELLS - len(second)

@@ -166,7 +166,7 @@ def test_what_changes_meanwhile_is_a_failure_not_a_mixture(corpus: Path, out: Pa
 
 def test_cells_that_fail_are_told_and_stop_no_other(corpus: Path, out: Path) -> None:
     grid = """
-retrievers: [{text: }]
+retrievers: [{vector: }]
 embedder: [hash, {kind: fastembed, model_path: /nowhere/embedder}]
 reranker: [lexical, {kind: cross-encoder, model_path: /nowhere/reranker}]
 mmr_lambda: [null]
