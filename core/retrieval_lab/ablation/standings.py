@@ -10,9 +10,8 @@ import numpy as np
 from retrieval_lab.ablation.cell import Cell
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.evals import runs
-from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.resampling import TIE, Array, Interval, bootstrap_intervals, mean_of
-from retrieval_lab.evals.splits import DEV, HELD_OUT, stratified
+from retrieval_lab.evals.splits import DEV, HELD_OUT, parted
 from retrieval_lab.evals.summary import Estimate, Latency, latency
 
 ALL = "all"
@@ -66,14 +65,15 @@ class Standings:
 def entry(key: str, cell: Cell) -> Entry:
     """What the cell of this key comes to."""
     counted = cell.run.defined
+    splits, dealt = parted(cell.run.queries)
     names = dict.fromkeys(name for record in counted for name in record.measures)
     return Entry(
         key=key,
         name=cell.name,
         config=cell.config,
         values={name: {one.query_id: one.measures[name] for one in counted if name in one.measures} for name in names},
-        splits=_splits(cell.run.queries),
-        dealt=not any(one.split for one in cell.run.queries),
+        splits={one: HELD_OUT if split in runs.HELD_OUT else split for one, split in splits.items()},
+        dealt=dealt,
         latency=latency(cell.run),
         index_seconds=cell.index_seconds,
     )
@@ -140,9 +140,3 @@ def _counted(having: Sequence[Entry], measure: str, split: str) -> list[str]:
 
 def _intervals(values: Array) -> Sequence[Interval | None]:
     return bootstrap_intervals(values) or [None] * values.shape[1]
-
-
-def _splits(records: Sequence[QueryRecord]) -> Mapping[str, str]:
-    if not any(one.split for one in records) and len(records) > 1:
-        return stratified(records).by_query
-    return {one.query_id: HELD_OUT if one.split in runs.HELD_OUT else one.split for one in records}

@@ -1,4 +1,4 @@
-"""Dealing a golden set into a part to choose by and a part held out, each kind in its share."""
+"""The parts of a golden set, to choose by and held out: as its labels state them, or dealt, each kind in its share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from random import Random
 from typing import Protocol
 
 from retrieval_lab.errors import InputError
+from retrieval_lab.types import GoldenQuery
 
 DEV = "dev"
 HELD_OUT = "held-out"
@@ -25,6 +26,9 @@ class Labelled(Protocol):
     @property
     def kind(self) -> str: ...
 
+    @property
+    def split(self) -> str: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Splits:
@@ -36,6 +40,43 @@ class Splits:
     def count(self, split: str) -> int:
         """How many queries are in the split."""
         return sum(one == split for one in self.by_query.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Dev:
+    """The queries to choose by; `dealt` says that golden.yaml has no splits, so that they were dealt for the moment."""
+
+    queries: tuple[GoldenQuery, ...]
+    dealt: bool
+
+
+def parted(queries: Sequence[Labelled]) -> tuple[dict[str, str], bool]:
+    """The split of each query by its id, and whether they were dealt for the moment, by `stratified`.
+
+    They are dealt where no label states a split; one query alone has none then.
+    """
+    stated = {query.query_id: query.split for query in queries}
+    if any(stated.values()) or len(queries) < 2:
+        return stated, False
+    return stratified(queries).by_query, True
+
+
+def dev_queries(golden: Sequence[GoldenQuery]) -> Dev:
+    """The queries of the split dev, in the order of the golden set, as `parted` parts it.
+
+    Raises InputError when there are splits and no query is of dev, and where nothing can be dealt.
+    """
+    if len(golden) < 2 and not any(query.split for query in golden):
+        raise InputError(f"{len(golden)} golden queries; expected at least 2 to split")
+    splits, dealt = parted(golden)
+    found = tuple(query for query in golden if splits[query.query_id] == DEV)
+    if not found:
+        there = ", ".join(sorted({split for split in splits.values() if split}))
+        raise InputError(
+            f"no golden query is of the split {DEV!r}, which settings are chosen by; there is {there}: "
+            f"give some queries `split: {DEV}`, or let `retrieval-lab split --force` deal them anew"
+        )
+    return Dev(found, dealt)
 
 
 def stratified(golden: Sequence[Labelled], *, dev: float = DEV_SHARE, seed: int = SEED) -> Splits:

@@ -22,7 +22,7 @@ from retrieval_lab.corpus_index import table_stamp
 from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.evals.comparison import Comparison, compare_measures
 from retrieval_lab.evals.measures import measure_names
-from retrieval_lab.evals.splits import DEV, SEED, stratified
+from retrieval_lab.evals.splits import SEED, dev_queries
 from retrieval_lab.extras import require
 from retrieval_lab.learned_features import Array, FeatureSettings, features
 from retrieval_lab.learned_model import Gain, LearnedModel, Regression, TrainedOn, Validated, Validation
@@ -109,22 +109,6 @@ class Trained:
     without_label: tuple[str, ...]
 
 
-def dev_queries(golden: Sequence[GoldenQuery]) -> tuple[tuple[GoldenQuery, ...], int | None]:
-    """The queries to train on, by id, and the seed that dealt them where the golden set has no splits, else None.
-
-    Raises InputError when it has splits and none is dev, and when it is too small to deal.
-    """
-    dealt = None if any(query.split for query in golden) else SEED
-    if dealt is None:
-        chosen = [query for query in golden if query.split == DEV]
-    else:
-        split = stratified(golden, seed=dealt).by_query
-        chosen = [query for query in golden if split[query.query_id] == DEV]
-    if not chosen:
-        raise InputError(f"no golden query is of the split {DEV!r}; `retrieval-lab split --force` deals them anew")
-    return tuple(sorted(chosen, key=lambda query: query.query_id)), dealt
-
-
 def train(
     lab: Lab,
     config: PipelineConfig | None = None,
@@ -146,7 +130,8 @@ def train(
         raise InputError(f"C is {c}; expected a number above 0")
     lab.require_golden()
     settings = settings or FeatureSettings()
-    queries, dealt = dev_queries(lab.golden)
+    dev = dev_queries(lab.golden)
+    queries = tuple(sorted(dev.queries, key=lambda query: query.query_id))
     config = replace(config or lab.config, reranker=NoReranker(), mmr_lambda=None)
 
     def work(bench: Bench) -> tuple[TrainingSet, str]:
@@ -157,7 +142,7 @@ def train(
     trained_on = TrainedOn(
         corpus=lab.corpus.name,
         index_stamp=stamp,
-        dealt=dealt,
+        dealt=SEED if dev.dealt else None,
         queries=len(made.pools),
         candidates=len(made.relevant),
         positives=int(made.relevant.sum()),

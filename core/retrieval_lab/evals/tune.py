@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.evals.curve import Curve, best_of, points_of
 from retrieval_lab.evals.measures import FAMILIES, measure_names
 from retrieval_lab.evals.resampling import TIE, mean_of
-from retrieval_lab.evals.splits import DEV, stratified
+from retrieval_lab.evals.splits import Dev, dev_queries
 from retrieval_lab.evals.weight_grid import Weights, distance, neighbours, on_grid, pairs, shares
 from retrieval_lab.metrics import evaluate_queries, labels, scored_ids
 from retrieval_lab.settings import NoReranker
@@ -37,32 +37,6 @@ Reopen = Callable[[PipelineConfig], "AbstractContextManager[Lab]"]
 """Opens the corpus under a configuration that needs another index."""
 
 _Labelled = tuple[GoldenQuery, frozenset[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Dev:
-    """The queries to choose by; `dealt` says that golden.yaml has no splits, so that they were dealt for the moment."""
-
-    queries: tuple[GoldenQuery, ...]
-    dealt: bool
-
-
-def dev_queries(golden: Sequence[GoldenQuery]) -> Dev:
-    """The queries of the split dev, or where no query has a split, those that `stratified` deals into it.
-
-    Raises InputError when there are splits and no query is of dev, and where nothing can be dealt.
-    """
-    found = tuple(query for query in golden if query.split == DEV)
-    there = sorted({query.split for query in golden if query.split})
-    if not there:
-        by_query = stratified(golden).by_query
-        return Dev(tuple(query for query in golden if by_query[query.query_id] == DEV), dealt=True)
-    if not found:
-        raise InputError(
-            f"no golden query is of the split {DEV!r}, which settings are chosen by; there is {', '.join(there)}: "
-            f"give some queries `split: {DEV}`, or let `retrieval-lab split --force` deal them anew"
-        )
-    return Dev(found, dealt=False)
 
 
 def require_measure(name: str) -> None:

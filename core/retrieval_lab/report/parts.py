@@ -11,7 +11,7 @@ from retrieval_lab.ablation.cell import Cell
 from retrieval_lab.errors import InputError
 from retrieval_lab.evals.records import QueryRecord
 from retrieval_lab.evals.runs import HELD_OUT
-from retrieval_lab.evals.splits import DEV, stratified
+from retrieval_lab.evals.splits import DEV, parted
 from retrieval_lab.evals.splits import HELD_OUT as DEALT_HELD_OUT
 from retrieval_lab.evals.versus import require_comparable
 
@@ -56,7 +56,7 @@ def parts(cells: Sequence[Cell]) -> Parts:
     first = cells[0].run
     for cell in cells[1:]:
         require_comparable(first, cell.run.queries, golden_hash=cell.run.corpus.golden_hash, k=cell.run.k)
-    splits, dealt = _splits(first.queries)
+    splits, dealt = parted(first.queries)
     undefined = _undefined(cells)
     unanswerable = tuple(one.query_id for one in first.queries if one.level == "none")
     counted = [one for one in splits if one not in undefined and one not in unanswerable]
@@ -90,13 +90,6 @@ def values_of(cell: Cell, query_ids: Iterable[str], measure: str) -> list[float]
         names = ", ".join(records[0].measures)
         raise InputError(f"{cell.name}: there is no measure {measure!r}; set the rule by one of these: {names}")
     return [one.measures[measure] for one in records]
-
-
-def _splits(records: Sequence[QueryRecord]) -> tuple[dict[str, str], bool]:
-    stated = {one.query_id: one.split for one in records}
-    if any(stated.values()):
-        return stated, False
-    return stratified(records).by_query, True
 
 
 def _undefined(cells: Sequence[Cell]) -> dict[str, tuple[str, ...]]:

@@ -12,11 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from retrieval_lab.errors import InputError
-from retrieval_lab.evals.splits import stratified
 from retrieval_lab.evals.training import (
     Pool,
     TrainingSet,
-    dev_queries,
     fitted,
     folds_of,
     out_of_fold,
@@ -134,20 +132,3 @@ def test_the_hash_is_of_ids_texts_candidates_and_labels() -> None:
     assert made.sha256 == hashlib.sha256(json.dumps(rows).encode()).hexdigest()
     assert pools(2, size=2, seed=2).sha256 == made.sha256  # features are no part of it
     assert pools(2, size=3).sha256 != made.sha256
-
-
-def test_dev_is_what_golden_yaml_says() -> None:
-    queries = [golden(number, "dev" if number % 2 else "held-out") for number in range(6)]
-    found, dealt = dev_queries(queries[::-1])
-    assert ([query.query_id for query in found], dealt) == (["q01", "q03", "q05"], None)
-    with pytest.raises(InputError, match="no golden query is of the split 'dev'"):
-        dev_queries([golden(1, "test"), golden(2)])
-
-
-def test_without_splits_dev_is_dealt_as_split_would() -> None:
-    queries = [golden(number, kind="known" if number % 3 else "other") for number in range(20)]
-    found, dealt = dev_queries(queries)
-    split = stratified(queries).by_query
-    assert [query.query_id for query in found] == sorted(one for one, name in split.items() if name == "dev")
-    assert (len(found), dealt) == (8, 13)
-    assert dev_queries(queries[::-1]) == (found, dealt)

@@ -20,8 +20,8 @@ from retrieval_lab import Lab, PipelineConfig
 from retrieval_lab.errors import Cancelled, InputError
 from retrieval_lab.evals.curve import best_of, points_of
 from retrieval_lab.evals.resampling import bootstrap_interval, paired_bootstrap_interval
-from retrieval_lab.evals.splits import DEV, HELD_OUT, stratified
-from retrieval_lab.evals.tune import dev_queries, require_measure, tune_setting, tune_weights
+from retrieval_lab.evals.splits import DEV, HELD_OUT, dev_queries, stratified
+from retrieval_lab.evals.tune import require_measure, tune_setting, tune_weights
 from retrieval_lab.evals.weight_grid import distance, neighbours, on_grid, pairs, shares
 from retrieval_lab.golden import load_golden
 from retrieval_lab.metrics import relevant
