@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from retrieval_lab.ablation.cell import Cell
@@ -80,7 +81,7 @@ class Study:
         return {
             "format": FORMAT,
             "name": manifest.name,
-            "corpus": manifest.corpus,
+            "corpus": Path(manifest.corpus).name,
             "level": manifest.level,
             "rule": manifest.rule.to_dict(),
             "decision": self.decision.to_dict(manifest.rule),
