@@ -32,8 +32,8 @@ def test_an_empty_file_is_no_fault(keys_file: Path, text: str) -> None:
 
 
 def test_one_key_several_and_a_digit_are_taken(keys_file: Path) -> None:
-    keys_file.write_text("next_golden: ctrl+n\nnext_miss: 'm, ctrl+m'\nlist_1: 7\n", encoding="utf-8")
-    assert read_keymap(keys_file) == ({"next_golden": "ctrl+n", "next_miss": "m,ctrl+m", "list_1": "7"}, ())
+    keys_file.write_text("next_golden: ctrl+n\nnext_miss: 'm, ctrl+m'\nlist_7: 7\n", encoding="utf-8")
+    assert read_keymap(keys_file) == ({"next_golden": "ctrl+n", "next_miss": "m,ctrl+m", "list_7": "7"}, ())
 
 
 @pytest.mark.parametrize(

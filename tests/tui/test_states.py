@@ -10,7 +10,6 @@ from typing import Any
 
 from textual.widgets import ContentSwitcher, Input, Static
 
-from retrieval_lab.config import PipelineConfig
 from retrieval_lab.database import Database
 from retrieval_lab.errors import EnvironmentMissing, FaultyInput
 from retrieval_lab.index import Progress
@@ -274,9 +273,9 @@ async def test_questions_that_were_replaced_while_they_waited_are_never_asked(
     asked: list[str] = []
 
     class WatchedLab(SlowLab):
-        def _trace(self, conn: Any, pipeline: Any, query: str | GoldenQuery, config: PipelineConfig) -> Trace:
+        def _trace(self, reading: Any, pipeline: Any, query: str | GoldenQuery) -> Trace:
             asked.append(query if isinstance(query, str) else query.query)
-            return super()._trace(conn, pipeline, query, config)
+            return super()._trace(reading, pipeline, query)
 
     app = ExplorerApp(small_corpus, open_lab=WatchedLab.open)
     async with app.run_test(size=WIDE) as pilot:
