@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from retrieval_lab.config_values import given, read_with
@@ -120,6 +120,15 @@ class PipelineConfig:
     def uses_vectors(self) -> bool:
         """Whether vectors have an effect: on a list, or on MMR."""
         return self.mmr_lambda is not None or any(one.by_vectors for one in self.retrievers)
+
+    @property
+    def effective(self) -> PipelineConfig:
+        """What of it has an effect: one list is fused to itself, by whatever rule, and words need no vectors.
+
+        Configurations that come to the same pipeline over the same passages have an equal one.
+        """
+        fusion = self.fusion if len(self.retrievers) > 1 else RrfFusion(n=self.fusion.n)
+        return replace(self, fusion=fusion, embedder=self.embedder if self.uses_vectors else HashEmbedding())
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as lab.yaml has it: text, numbers, booleans and None in nested mappings and lists."""

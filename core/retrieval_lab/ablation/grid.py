@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from retrieval_lab.config_file import read_settings
 from retrieval_lab.config_values import KEYS, Given, Reader, read_with
 from retrieval_lab.errors import InputError, SettingError
 from retrieval_lab.evals.runs import measure_names
-from retrieval_lab.settings import HashEmbedding, RrfFusion
 from retrieval_lab.text import printable
 
 AXES = tuple(key for key in KEYS if key not in ("filter", "support_floor", "top_k"))
@@ -180,14 +179,14 @@ def _unique(specs: Sequence[Spec], left_out: list[LeftOut]) -> list[Spec]:
     kept: dict[PipelineConfig, Spec] = {}
     names: set[str] = set()
     for spec in specs:
-        first = kept.get(_effective(spec.config))
+        first = kept.get(spec.config.effective)
         if first is not None:
             left_out.append(LeftOut(spec.name, f"comes to the same as {first.name}"))
             continue
         if spec.name in names:
             raise InputError(f"two cells are called {spec.name!r}; label their alternatives, or rename their files")
         names.add(spec.name)
-        kept[_effective(spec.config)] = spec
+        kept[spec.config.effective] = spec
     return list(kept.values())
 
 
@@ -216,10 +215,3 @@ def _level(value: Given | None, specs: Sequence[Spec]) -> str:
     if value.value not in _LEVELS:
         raise InputError(f"{value.origin}: level: expected {' or '.join(_LEVELS)}")
     return str(value.value)
-
-
-def _effective(config: PipelineConfig) -> PipelineConfig:
-    """What of a configuration has an effect: one list is fused to itself, by whatever rule; words need no vectors."""
-    if len(config.retrievers) == 1:
-        config = replace(config, fusion=RrfFusion(n=config.fusion.n))
-    return config if config.uses_vectors else replace(config, embedder=HashEmbedding())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -81,15 +82,29 @@ def _axes(cells: Sequence[Cell], of: Parts, measure: str) -> list[_Axis]:
     found = []
     for key in dict.fromkeys(key for one in settings for key in one if key not in _SAME):
         groups: dict[str, dict[str, Cell]] = {}
-        for cell, one in zip(cells, settings, strict=True):
-            rest = json.dumps({name: value for name, value in one.items() if name != key})
-            groups.setdefault(json.dumps(one.get(key)), {})[rest] = cell
+        for cell in cells:
+            for one in _alike(cell, settings):
+                rest = json.dumps({name: value for name, value in one.items() if name != key})
+                groups.setdefault(json.dumps(one.get(key)), {})[rest] = cell
         if len(groups) > 1:
             axis = {alternative: json.loads(alternative) for alternative in groups}
             baseline = _best_single(groups, of, measure) if key == LISTS else None
             simplest = min(groups, key=_points_of(key, settings[0]))
             found.append(_Axis(key, _labels(key, axis), groups, baseline or simplest))
     return found
+
+
+def _alike(cell: Cell, settings: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The settings of a cell, and all that come to the same: one list has no fusion, and words have no embedder."""
+    own = cell.config.to_dict()
+    fusions = [own["fusion"]] if len(cell.config.retrievers) > 1 else [one["fusion"] for one in settings]
+    embedders = [own["embedder"]] if cell.config.uses_vectors else [one["embedder"] for one in settings]
+    for fusion, embedder in product(_once(fusions), _once(embedders)):
+        yield {**own, "fusion": fusion, "embedder": embedder}
+
+
+def _once(values: Sequence[Any]) -> list[Any]:
+    return list({json.dumps(value): value for value in values}.values())
 
 
 def _points_of(key: str, settings: Mapping[str, Any]) -> Callable[[str], int]:
@@ -103,18 +118,24 @@ def _best_single(groups: Mapping[str, Mapping[str, Cell]], of: Parts, measure: s
     if not singles or not of.dev:
         return None
     means = {
-        one: mean_of(np.array([values_of(cell, of.dev, measure) for cell in groups[one].values()]).ravel())
+        one: mean_of(np.array([values_of(cell, of.dev, measure) for cell in _cells_of(groups[one])]).ravel())
         for one in singles
     }
     return max(singles, key=lambda one: means[one])
 
 
+def _cells_of(group: Mapping[str, Cell]) -> list[Cell]:
+    """The cells of a group, each once."""
+    return list({cell.name: cell for cell in group.values()}.values())
+
+
 def _effect(axis: _Axis, alternative: str, of: Parts, measures: Sequence[str]) -> Effect | None:
     theirs, ours = axis.cells[axis.baseline], axis.cells[alternative]
-    shared = [rest for rest in ours if rest in theirs]
-    if not shared:
+    # A cell that stands for several settings is in as many pairs; with itself it is in none.
+    named = {(ours[rest].name, theirs[rest].name): (ours[rest], theirs[rest]) for rest in ours if rest in theirs}
+    pairs = [pair for names, pair in named.items() if names[0] != names[1]]
+    if not pairs:
         return None
-    pairs = [(ours[rest], theirs[rest]) for rest in shared]
     system = {name: _values([cell for cell, _ in pairs], of, name) for name in measures}
     baseline = {name: _values([cell for _, cell in pairs], of, name) for name in measures}
     single = (system[measures[0]] - baseline[measures[0]]).mean(axis=1)

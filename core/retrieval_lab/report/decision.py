@@ -173,7 +173,7 @@ def _reranker(cell: Cell, cells: Sequence[Cell], of: Parts, rule: Rule) -> Reran
     if isinstance(cell.config.reranker, NoReranker):
         return None
     without = replace(cell.config, reranker=NoReranker(), mmr_lambda=None)
-    partner = next((one for one in cells if one.config == without), None)
+    partner = next((one for one in cells if one.config.effective == without.effective), None)
     if partner is None:
         return RerankerTest(partner=None, gain=None, extra_ms=None, quick=False)
     mrr = f"mrr@{cell.run.k}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from retrieval_lab.evals.resampling import TIE
 from retrieval_lab.markdown_text import inline, row, table_head
-from retrieval_lab.report.axes import LISTS, Effect
+from retrieval_lab.report.axes import Effect
 from retrieval_lab.report.study import Study
 from retrieval_lab.report.words import difference_text, several
 from retrieval_lab.wording import signed
@@ -72,27 +72,16 @@ def _doubts(one: Effect, measure: str) -> str:
 
 
 def _hybrid(made: Study) -> Iterator[str]:
-    """Whether several lists beat the best single one."""
-    lists = [one for one in made.effects if one.axis == LISTS]
-    hybrid = [one for one in lists if one.lists > 1]
-    if not hybrid or not made.parts.dev or _baseline_lists(made, hybrid) != 1:
+    """Whether several lists beat one."""
+    if made.combined is None:
         return
-    better = [one for one in hybrid if _is_above_0(one, made.measure)]
-    best_single = inline(hybrid[0].baseline)
-    if better:
-        names = ", ".join(inline(one.alternative) for one in better)
-        sure = all(one.p[made.measure] <= _ALPHA for one in better)
-        doubt = "" if sure else ", though not each of them after correction for the number of comparisons"
-        yield f"- **Several lists beat the best single one** ({best_single}, the best on dev): {names}{doubt}."
+    found, single = made.combined.comparison, inline(made.combined.single)
+    how = f"{made.measure} {difference_text(found)}; both are the best of their sort on dev"
+    interval = found.difference_interval
+    if interval is not None and interval.low > TIE:
+        yield f"- **Several lists beat one**: {inline(made.combined.several)} against {single}, {how}."
+    elif interval is not None and interval.high < -TIE:
+        yield f"- **Several lists are worse than one**: {inline(made.combined.several)} against {single}, {how}."
     else:
-        yield f"- **No combination of lists is shown to beat the best single list** ({best_single}, the best on dev)."
-
-
-def _baseline_lists(made: Study, hybrid: Sequence[Effect]) -> int:
-    """How many lists the baseline of the retrievers makes."""
-    return len(made.standing(hybrid[0].pairs[0][1]).cell.config.retrievers)
-
-
-def _is_above_0(one: Effect, measure: str) -> bool:
-    interval = one.measures[measure].difference_interval
-    return interval is not None and interval.low > TIE
+        against = f"{inline(made.combined.several)} against {single}"
+        yield f"- **Several lists are not shown to beat one**: {against}, {how}; the interval includes 0."

@@ -19,6 +19,7 @@ from retrieval_lab.evals.summary import Group, group_of, table
 from retrieval_lab.report.axes import Effect, effects
 from retrieval_lab.report.cost import Cost, cost
 from retrieval_lab.report.decision import Decision, decide
+from retrieval_lab.report.hybrids import Combined, combined
 from retrieval_lab.report.parts import Parts, parts, records_of
 from retrieval_lab.report.worst import Missed, worst
 
@@ -58,6 +59,7 @@ class Study:
     decision: Decision
     standings: tuple[Standing, ...]
     effects: tuple[Effect, ...]
+    combined: Combined | None
     worst: tuple[Missed, ...]
     costs: Mapping[str, Cost]
 
@@ -88,6 +90,7 @@ class Study:
             "queries": _queries(self.parts),
             "configurations": [_configuration(one) for one in self.standings],
             "effects": [one.to_dict() for one in self.effects],
+            "several_lists": None if self.combined is None else self.combined.to_dict(),
             "worst": [one.to_dict() for one in self.worst],
             "failed": [
                 {"name": one.name, "config": one.config.to_dict(), "error": one.error} for one in self.ablation.failures
@@ -115,6 +118,7 @@ def study(ablation: Ablation) -> Study:
         decision=decision,
         standings=tuple(standings),
         effects=effects(cells, of, _shown(ablation, cells[0].run.k)),
+        combined=combined(cells, of, manifest.rule.measure),
         worst=worst(subject, of.held_out, manifest.rule.measure),
         costs={cell.name: cost(cell, decision.verdict(cell.name)) for cell in cells},
     )

@@ -27,7 +27,8 @@ Section = tuple[str, Iterator[str]]
 
 def report_text(made: Study, robustness: Robustness, *, plots: bool) -> str:
     """The whole report as Markdown; `plots` says whether the pictures lie beside it."""
-    lines = [f"# Ablation {inline(made.ablation.manifest.name)}: which configuration to ship", ""]
+    what, corpus = inline(made.ablation.manifest.name), inline(made.standings[0].cell.run.corpus.folder)
+    lines = [f"# Ablation {what} over {corpus}: which configuration to ship", ""]
     for title, section in _sections(made, robustness, plots):
         lines += [f"## {title}", "", *section, ""]
     return "\n".join(lines).rstrip() + "\n"

@@ -9,9 +9,10 @@ import pytest
 from retrieval_lab.ablation.cell import Cell
 from retrieval_lab.report.axes import Effect, effects
 from retrieval_lab.report.effects_text import sentence
+from retrieval_lab.report.hybrids import combined
 from retrieval_lab.report.parts import parts
 from retrieval_lab.retrievers.bm25 import Bm25Search
-from retrieval_lab.settings import RrfFusion
+from retrieval_lab.settings import HashEmbedding, RrfFusion
 from tests.core.report.made import HYBRID, TEXT, VECTOR, cell, reranked
 
 
@@ -88,3 +89,27 @@ def test_a_sentence_doubts_what_the_number_of_comparisons_may_have_made_and_pair
     assert "chance (p 0.25 after correction)" in sentence(one, "mrr@10")  # 2 of 8 assignments of signs
     disagreeing = replace(one, lowest=-0.1, highest=0.2)
     assert "not in every pair (-0.100 to +0.200)" in sentence(disagreeing, "mrr@10")
+
+
+def test_one_list_stands_beside_every_fusion_and_words_beside_every_embedder() -> None:
+    other = replace(HYBRID, fusion=RrfFusion(k=1), embedder=HashEmbedding(64))
+    made = found(*CELLS[:2], cell("hybrid", HYBRID, (1, 1, 1, 1)), cell("other", other, (1, 2, 1, 1)))
+    # The text list has the same pair partner whatever is said of fusion and vectors; the vector list has other vectors.
+    assert made["retrievers", "vector+text", "text"].pairs == (("hybrid", "text"), ("other", "text"))
+    assert made["retrievers", "vector", "text"].pairs == (("vector", "text"),)
+    assert not [key for key in made if key[0] in ("fusion", "embedder")]  # no two differ in these alone
+
+
+def test_several_lists_are_held_against_one_each_the_best_on_dev() -> None:
+    beside = replace(HYBRID, retrievers=(HYBRID.retrievers[0], replace(HYBRID.retrievers[1], weight=0.0)))
+    cells = (
+        *CELLS[:2],
+        cell("hybrid", HYBRID, (1, 1, 1, 1), dev=(1, 2)),
+        cell("worse on dev", replace(HYBRID, fusion=RrfFusion(k=1)), (1, 1, 1, 1), dev=(2, 2)),
+        cell("one list that counts", beside, (1, 1, 1, 1), dev=(4, 4)),
+    )
+    made = combined(cells, parts(cells), "mrr@10")
+    assert made is not None
+    assert (made.several, made.single) == ("hybrid", "text")
+    assert made.comparison.difference == pytest.approx((1 / 2 + 1 / 2 + 0 + 3 / 4) / 4)
+    assert combined(CELLS, parts(CELLS), "mrr@10") is None
