@@ -11,6 +11,8 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from retrieval_lab import cli
+from retrieval_lab.ablation import folder as ablation_folder
 from retrieval_lab.answering import Extractive
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.evals import kept
@@ -22,6 +24,7 @@ from retrieval_lab_tui import cited, preferences
 from retrieval_lab_tui.app import ExplorerApp
 
 FOLDER = Path(__file__).parent
+GRID = FOLDER.parent / "fixtures" / "grids" / "pipelines.yaml"
 # The exported pictures ask for a web font; without it they need nothing from elsewhere.
 WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 
@@ -45,6 +48,8 @@ PICTURES = (
     Picture("measures", (160, 32), "q01", ("e", "j", "l")),
     Picture("runs", (160, 14), "q01", ("R",)),
     Picture("versus", (160, 32), "q01", ("R", "enter")),
+    Picture("lists", (160, 45), "q02", ("c", *"six", "enter")),
+    Picture("ablation", (160, 32), "q01", ("b",)),
     Picture("picker", (120, 30), "q01", ("f", "f3", "f2")),
     Picture("help", (120, 40), "q01", ("question_mark",)),
     Picture("why", (160, 45), "q08", ("x",)),
@@ -63,8 +68,10 @@ RUNS = {
 
 
 def _keep_runs(folder: Path) -> None:
-    """Keep a run of each of these pipelines, the last one as the newest, away from the corpus."""
+    """Keep a run of each of these pipelines, the last one as the newest, and an ablation, away from the corpus."""
     kept.corpus_home = lambda _: folder
+    ablation_folder.corpus_home = lambda _: folder
+    cli.main(["ablate", str(GRID), "--jobs", "1"])
     with Lab.open() as lab:
         for hour, (name, config) in enumerate(RUNS.items(), start=8):
             made = replace(run(lab, config), name=name, created=f"2026-11-30T{hour:02}:00:00+00:00")
@@ -83,7 +90,7 @@ async def main() -> None:
             await _step_to(pilot, app, picture.query_id)
             await _until(pilot, lambda app=app: app.measuring.measured is not None)
             await pilot.press(*picture.keys)
-            await pilot.pause(3)  # for an answer, or for rescues, that a key asked for
+            await pilot.pause(6)  # for an answer, for rescues, or for lists that are fitted first, that a key asked for
             await _until(pilot, lambda app=app: app.measuring.measured is not None)
             svg = WEB_FONT.sub("", app.export_screenshot(title="retrieval lab"))
         app.close_lab()
