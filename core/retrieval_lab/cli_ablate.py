@@ -82,10 +82,11 @@ def ablate(
     if only_list:
         _list(planned, [spec.name for spec in loaded.specs], as_json=as_json)
         return
+    outdated = _report_is_outdated(planned, folder)
     with _watching(len(planned.tasks)) as watch:
         made = ablate(planned, folder, by, watch)
     _tell(made, folder, as_json=as_json)
-    if not without_report and (planned.tasks or planned.renamed or not (folder.path / REPORT).exists()):
+    if outdated and not without_report:
         _report(made, folder, dsn)
     _judge(made, planned)
 
@@ -155,6 +156,21 @@ class _Watch:
         if outcome.error is not None or not typer.get_text_stream("stderr").isatty():
             took = f"{time.monotonic() - self._began:.0f} s"
             typer.echo(printable(f"{self._done} of {self._total}, {took}: {outcome.task.name}: {said}"), err=True)
+
+
+def _report_is_outdated(planned: Plan, folder: AblationFolder) -> bool:
+    """Whether there is no report of just these cells and this rule, also where the one before was not waited for."""
+    report = folder.path / REPORT
+    if planned.tasks or planned.renamed or not report.exists():
+        return True
+    try:
+        before = folder.manifest()
+    except InputError:  # lost or broken, and written anew
+        return True
+    return (
+        before != planned.manifest
+        or max(map(folder.written, planned.manifest.keys), default=0) > report.stat().st_mtime_ns
+    )
 
 
 def _report(made: Ablation, folder: AblationFolder, dsn: str | None) -> None:

@@ -180,6 +180,7 @@ def evaluate(
         if record is not None:
             _record(found, record)
         _tell(found, as_json=as_json, failures=failures)
+        _warn_of_training(made)
         undefined = [
             Fault(lab.corpus / GOLDEN_FILE, None, why, query_id) for query_id, why in found.summary.undefined.items()
         ]
@@ -327,6 +328,27 @@ def _tell(found: _Evaluated, *, as_json: bool, failures: bool) -> None:
             typer.echo(str(outcome), err=True)
     if found.unsaved is not None:
         raise found.unsaved
+
+
+def _warn_of_training(run: Run) -> None:
+    """Says on stderr that a learned reranker knows queries that were measured. Raises InputError for a broken file."""
+    from retrieval_lab.evals.splits import DEV, HELD_OUT, parted
+    from retrieval_lab.learned_model import read_model
+    from retrieval_lab.settings import TrainedReranker
+
+    reranker = run.config.reranker
+    if not isinstance(reranker, TrainedReranker):
+        return
+    on = read_model(reranker.file).trained_on
+    splits, dealt = parted(run.queries)
+    if on.corpus != run.corpus.folder or DEV not in splits.values():
+        return
+    first = "`retrieval-lab split`, then " if dealt else ""
+    typer.echo(
+        f"warning: the reranker was trained on {on.queries} dev queries of this corpus, so their part in these numbers"
+        f" flatters it; without them: {first}--split {HELD_OUT}",
+        err=True,
+    )
 
 
 def _print(found: _Evaluated, *, failures: bool) -> None:

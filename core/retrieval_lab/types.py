@@ -189,7 +189,8 @@ class Expansion:
         words = ", ".join(f"{word} {share[word]:.3f}" for word in self.new[:_NAMED_WORDS])
         more = f" and {len(self.new) - _NAMED_WORDS} more" if len(self.new) > _NAMED_WORDS else ""
         how = "" if self.weighted else ", without the weights"
-        return f"with {words or 'no word'}{more}; from {len(self.feedback)} passages{how}"
+        passages = "1 passage" if len(self.feedback) == 1 else f"{len(self.feedback)} passages"
+        return f"with {words or 'no word'}{more}; from {passages}{how}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,3 +248,23 @@ def test_rescue_and_funnel_take_it(corpus: Path, capsys: Capture) -> None:
     assert any("reranker" in json.dumps(one) for one in found["rescues"])
     out, _ = run(capsys, "funnel", corpus, *given)
     assert "reranker" in out
+
+
+def test_eval_says_which_numbers_flatter(corpus: Path, capsys: Capture) -> None:
+    trained(capsys, corpus)
+    given = ("--reranker", f"learned:{corpus / 'reranker.json'}")
+    warning = "warning: the reranker was trained on 6 dev queries of this corpus"
+    _, err = run(capsys, "eval", corpus, *given)
+    assert warning in err
+    assert err.rstrip().endswith("without them: --split held-out")
+    assert warning in run(capsys, "eval", corpus, "--split", "dev", *given)[1]
+    assert warning not in run(capsys, "eval", corpus, "--split", "held-out", *given)[1]
+    assert warning not in run(capsys, "eval", corpus, "--reranker", "lexical")[1]
+    (corpus / "golden.yaml").write_text("".join(query(number) for number in range(10)))
+    assert "`retrieval-lab split`, then --split held-out" in run(capsys, "eval", corpus, *given)[1]
+
+
+def test_eval_of_another_corpus_is_no_training(corpus: Path, capsys: Capture) -> None:
+    trained(capsys, corpus)
+    other = corpus.rename(corpus.with_name("others"))
+    assert "trained on" not in run(capsys, "eval", other, "--reranker", f"learned:{other / 'reranker.json'}")[1]

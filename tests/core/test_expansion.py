@@ -458,6 +458,7 @@ def test_in_words() -> None:
     assert str(made) == "with marsh 0.500; from 2 passages"
     assert str(replace(made, weighted=False)) == "with marsh 0.500; from 2 passages, without the weights"
     assert str(replace(made, new=())) == "with no word; from 2 passages"
+    assert str(replace(made, feedback=("a",))) == "with marsh 0.500; from 1 passage"
     terms = tuple((letter, 0.125) for letter in "abcdefgh")
     assert str(replace(made, terms=terms, new=tuple("bcdefgh"))).startswith("with b 0.125, c 0.125, d 0.125, e 0.125, ")
     assert "f 0.125 and 2 more; from" in str(replace(made, terms=terms, new=tuple("bcdefgh")))

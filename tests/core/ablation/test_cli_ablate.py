@@ -75,6 +75,23 @@ def test_a_second_run_says_the_same_and_does_nothing(corpus: Path, capsys: Captu
     assert len(err.splitlines()) == 1
 
 
+def test_a_report_of_other_cells_or_of_another_rule_is_written_again(corpus: Path, capsys: Capture) -> None:
+    grid, report = corpus.parent / "small.yaml", corpus / "ablations" / "small" / "report.md"
+    grid.write_text("retrievers: [{text: }]\nreranker: [none]\n", encoding="utf-8")
+    ablate(capsys, corpus)
+    assert "of 1 configuration" in report.read_text(encoding="utf-8").lower()
+    grid.write_text("retrievers: [{text: }, {vector: }]\nreranker: [none]\n", encoding="utf-8")
+    ablate(capsys, corpus, "--no-report")  # as one that was killed before its report
+    assert "the report is" in ablate(capsys, corpus)[2]
+    assert "of 2 configurations" in report.read_text(encoding="utf-8").lower()
+    assert "the report is" not in ablate(capsys, corpus)[2]
+    grid.write_text(grid.read_text() + "decision: {target: {recall@10: 0.99}}\n", encoding="utf-8")
+    assert "the report is" in ablate(capsys, corpus)[2]
+    assert "0.99" in report.read_text(encoding="utf-8")
+    (report.parent / "ablation.json").unlink()
+    assert "the report is" in ablate(capsys, corpus)[2]
+
+
 def test_the_document_has_every_cell_with_its_costs(corpus: Path, capsys: Capture, tmp_path: Path) -> None:
     code, out, _ = ablate(capsys, corpus, "--json", "--out", str(tmp_path / "here"), "--jobs", "1")
     found = json.loads(out)
