@@ -43,7 +43,7 @@ PICTURES = (
     Picture("found", (160, 45), "q01"),
     Picture("missed", (160, 45), "q08", ("1",)),
     Picture("narrow", (80, 24), "q08", ("3",)),
-    Picture("settings", (160, 45), "q08", ("s", *["j"] * 9, "left")),
+    Picture("settings", (160, 45), "q08", ("s", *["j"] * 11, "left")),
     Picture("compare", (160, 38), "q08", ("C", *"none", "enter")),
     Picture("measures", (160, 32), "q01", ("e", "j", "l")),
     Picture("runs", (160, 14), "q01", ("R",)),

@@ -71,7 +71,7 @@ async def test_a_setting_is_changed_while_the_lists_stand_beside_and_what_moved_
         await wait_for(pilot, lambda: app.measuring.misses is not None)
         await pilot.press("m")
         await answered(pilot, "How many milliseconds does reranking 40 pairs take?")
-        await pilot.press("s", *["j"] * 9, "left")
+        await pilot.press("s", *["j"] * 11, "left")
         await wait_for(pilot, lambda: "none" in shown(app, "#header") and "FOUND" in shown(app, "#fate"))
         assert "reranked 14 → 1 · final – → 1" in shown(app, "#moved")
         assert str(ranked(app, "final").border_subtitle) == "score RRF · move"

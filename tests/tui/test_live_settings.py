@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.mmr import MMR_LAMBDA
-from retrieval_lab.settings import Bm25Reranker, ModelReranker, NoReranker, TrainedReranker
+from retrieval_lab.settings import (
+    Bm25Reranker,
+    MinMaxFusion,
+    ModelReranker,
+    NoExpansion,
+    NoReranker,
+    Rm3Expansion,
+    RrfFusion,
+    TrainedReranker,
+)
 from retrieval_lab_tui.columns import columns
 from retrieval_lab_tui.live_settings import RERANKER, live_settings, rerankers, stepped
 
@@ -49,3 +58,19 @@ def test_the_settings_show_the_kind_and_the_list_its_numbers() -> None:
     assert "reranker.path" not in shown
     assert "retrievers.vector.kind" not in shown
     assert columns(LEARNED)[-1].numbers == "order MMR · score probability · move"
+
+
+def test_fusion_and_expansion_are_one_key_away_and_the_pool_keeps_its_size() -> None:
+    start = PipelineConfig(fusion=RrfFusion(k=10, n=80))
+    shown = {one.key: one.value for one in live_settings(start, start)}
+    assert (shown["fusion.kind"], shown["expansion.kind"]) == ("rrf", "none")
+    by_scores = stepped(start, "fusion.kind", 1)
+    assert by_scores.fusion == MinMaxFusion(n=80)
+    assert stepped(by_scores, "fusion.kind", 1).fusion == RrfFusion(n=80)
+    expanded = stepped(start, "expansion.kind", -1)
+    assert expanded.expansion == Rm3Expansion()
+    assert {"expansion.feedback", "expansion.terms", "expansion.original_weight"} <= {
+        one.key for one in live_settings(expanded, start)
+    }
+    assert stepped(expanded, "expansion.terms", 1).expansion == Rm3Expansion(terms=15)
+    assert stepped(expanded, "expansion.kind", 1).expansion == NoExpansion()

@@ -315,12 +315,12 @@ async def test_settings_can_be_changed_with_the_mouse(
         await click_key(pilot, "Settings")
         await wait_for(pilot, lambda: isinstance(app.screen, SettingsScreen))
         await pilot.pause()
-        top_k = Static, (24, 13)
+        top_k = Static, (24, 15)
         await pilot.click(top_k[0], offset=top_k[1])
         assert "k 10" in shown(app, "#header")
         await pilot.click(top_k[0], offset=top_k[1])
         await wait_for(pilot, lambda: "k 15" in shown(app, "#header"))
-        await pilot.click(Static, offset=(20, 13))
+        await pilot.click(Static, offset=(20, 15))
         await wait_for(pilot, lambda: "k 10" in shown(app, "#header"))
 
 

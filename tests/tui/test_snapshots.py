@@ -140,7 +140,7 @@ def test_settings(app: ExplorerApp, snap_compare: SnapCompare, size: tuple[int, 
 
 
 async def settings(pilot: Pilot[Any]) -> None:
-    await keys("s", *["j"] * 9, "left", golden=7)(pilot)
+    await keys("s", *["j"] * 11, "left", golden=7)(pilot)
     app = pilot.app
     assert isinstance(app, ExplorerApp)
     await until(

@@ -341,7 +341,7 @@ async def test_a_cross_encoder_that_cannot_be_loaded_is_one_clear_line_over_the_
         await answered(pilot, QUESTION)
         before = app.explore.answer
         rows = ranked(app, "final").rows
-        await pilot.press("s", *["j"] * 9, "right")
+        await pilot.press("s", *["j"] * 11, "right")
         await wait_for(pilot, lambda: "NOT ANSWERED" in shown(app, "#fate"))
         assert "model x could not be loaded: run once with network access" in shown(app, "#fate")
         assert app.explore.answer is before

@@ -8,12 +8,14 @@ from typing import Any
 
 from retrieval_lab.config import PipelineConfig, dotted
 from retrieval_lab.mmr import MMR_LAMBDA
-from retrieval_lab.settings import USUAL_RERANKERS, EmbedderSettings, NoReranker, RerankerSettings
+from retrieval_lab.settings import EXPANSIONS, FUSIONS, USUAL_RERANKERS, EmbedderSettings, NoReranker, RerankerSettings
 from retrieval_lab_tui.embedders import embedder_name
 
 EMBEDDER = "embedder"
 """The key of the one setting that needs another index."""
 RERANKER = "reranker.kind"
+_KINDS: Mapping[str, Sequence[str]] = {"expansion.kind": tuple(EXPANSIONS), "fusion.kind": tuple(FUSIONS)}
+"""The other parts that come in kinds, none of which needs a setting."""
 
 _DEPTHS = (5, 10, 20, 50, 100, 200, 500, 1000)
 _RRF_KS = (0, 1, 5, 10, 20, 40, 60, 80, 100, 200)
@@ -30,6 +32,9 @@ _CHOICES: Mapping[str, Sequence[Any]] = {
     "sublinear": (False, True),
     "bigrams": (False, True),
     "nprobe": (1, 2, 4, 8, 16, 32),
+    "feedback": (1, 2, 3, 5, 10, 20, 30, 50),
+    "terms": (1, 2, 5, 10, 15, 20, 30, 50),
+    "original_weight": tuple(tenths / 10 for tenths in range(11)),
     "b": tuple(tenths / 10 for tenths in range(11)),
 }
 
@@ -62,9 +67,9 @@ def live_settings(config: PipelineConfig, file: PipelineConfig) -> tuple[Setting
 
 def _can_change(key: str, value: Any) -> bool:
     first, _, last = key.rpartition(".")
-    if first.split(".")[0] in ("chunker", "embedder", "filter") or key in ("contextual_headers", "fusion.kind"):
+    if first.split(".")[0] in ("chunker", "embedder", "filter") or key == "contextual_headers":
         return False
-    return key == RERANKER or (value is not None and last in _CHOICES)
+    return key == RERANKER or key in _KINDS or (value is not None and last in _CHOICES)
 
 
 def rerankers(file: PipelineConfig) -> tuple[RerankerSettings, ...]:
@@ -94,6 +99,8 @@ def stepped(
         return with_reranker(config, among[(place + direction) % len(among)])
     *path, last = key.split(".")
     data = config.to_dict()
+    if key in _KINDS:
+        return PipelineConfig.from_dict(_of_next_kind(data, path[0], _KINDS[key], direction))
     part = data
     for name in path:
         part = part[name]
@@ -105,6 +112,13 @@ def with_reranker(config: PipelineConfig, reranker: RerankerSettings) -> Pipelin
     """The configuration with another reranker; MMR goes with it, since it has no effect without one."""
     usual = MMR_LAMBDA if config.mmr_lambda is None else config.mmr_lambda
     return replace(config, reranker=reranker, mmr_lambda=None if isinstance(reranker, NoReranker) else usual)
+
+
+def _of_next_kind(data: dict[str, Any], part: str, kinds: Sequence[str], direction: int) -> dict[str, Any]:
+    """The settings with a part of the next kind, as it comes but for the size of the pool."""
+    kind = kinds[(kinds.index(data[part]["kind"]) + direction) % len(kinds)]
+    kept = {name: value for name, value in data[part].items() if name == "n"}
+    return {**data, part: {"kind": kind, **kept}}
 
 
 def _next(name: str, value: Any, direction: int) -> Any:
