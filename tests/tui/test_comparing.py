@@ -15,6 +15,8 @@ from retrieval_lab.errors import EnvironmentMissing
 from retrieval_lab.index import IndexingCancelled, Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.rerankers import CrossEncoderReranker
+from retrieval_lab.retrievers.bm25 import Bm25Search
+from retrieval_lab.retrievers.text import TextSearch
 from retrieval_lab.settings import Bm25Reranker, HashEmbedding, NoReranker
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.comparing import differences
@@ -276,4 +278,9 @@ def test_differences_name_what_is_set_otherwise_and_nothing_else() -> None:
     )
     assert differences(default, PipelineConfig(embedder=HashEmbedding(64))) == ("embedder hash-256", "embedder hash-64")
     assert differences(default, PipelineConfig(reranker=Bm25Reranker(b=0.5))) == ("reranker.b 0.75", "reranker.b 0.5")
+    words = PipelineConfig(retrievers=(Bm25Search(), TextSearch(name="near", operators=False)))
+    assert differences(default, words) == (
+        "vector · text · no bm25 · no near",
+        "no vector · no text · bm25 · near text",
+    )
     assert differences(default, default) == ("the same settings", "the same settings")

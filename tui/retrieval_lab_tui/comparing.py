@@ -97,11 +97,17 @@ def _named_settings(config: PipelineConfig) -> dict[str, Any]:
 
 
 def _worded(keys: Sequence[str], settings: Mapping[str, Any]) -> str:
-    named = [
-        f"{key.removesuffix('.kind').removeprefix('retrievers.')} {_value(settings.get(key))}" for key in keys[:_NAMED]
-    ]
+    named = [_in_words(key.removesuffix(".kind"), settings.get(key)) for key in keys[:_NAMED]]
     more = (f"{len(keys) - _NAMED} more",) if len(keys) > _NAMED else ()
     return one_line(" · ".join((*named, *more))) or "the same settings"
+
+
+def _in_words(key: str, value: Any) -> str:
+    """A setting with its value; of a list that is called by its kind the name alone."""
+    name = key.removeprefix("retrievers.")
+    if name != key and "." not in name and value in (None, name):
+        return f"no {name}" if value is None else name
+    return f"{name} {_value(value)}"
 
 
 def _value(value: Any) -> str:
