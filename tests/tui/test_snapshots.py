@@ -496,7 +496,7 @@ EIGHT = PipelineConfig(
     retrievers=(
         VectorSearch(name="vector"),
         TextSearch(name="text"),
-        VectorSearch(name="near", scan="hnsw"),
+        VectorSearch(name="near", n=100),
         TextSearch(name="plain", operators=False),
         TextSearch(name="a-list-whose-name-has-40-characters-rest", n=20),
         VectorSearch(name="deep", n=200),
