@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -14,8 +15,9 @@ from retrieval_lab import configurations, pipeline
 from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.database import Database
 from retrieval_lab.lab import Lab
+from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.types import GoldenQuery
-from retrieval_lab_tui import preferences
+from retrieval_lab_tui import measuring, preferences
 from retrieval_lab_tui.app import ExplorerApp
 from retrieval_lab_tui.measuring import Measuring
 from tests.tui.keeping import GOLDEN
@@ -38,6 +40,33 @@ def _steady_screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: Da
     monkeypatch.setattr(configurations, "bundled_configs", lambda: SHIPPED)  # more may come, which the screen lists
     monkeypatch.setattr(preferences, "data_dir", lambda: tmp_path)  # the server's folder is that of all tests
     monkeypatch.chdir(tmp_path)  # where pictures of the screen are saved
+
+
+_MEASURED: dict[Any, Any] = {}
+
+
+@pytest.fixture(autouse=True)
+def _measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundled golden set is measured once for each pipeline: every app that opens it does so, which takes a second.
+
+    Labs of tests' own, and other corpora, are measured each time.
+    """
+
+    def once(make: Callable[..., Any]) -> Callable[..., Any]:
+        def remembered(of: Any, config: Any = None, **options: Any) -> Any:
+            lab = of if isinstance(of, Lab) else None
+            if lab is not None and (type(lab) is not Lab or lab.corpus != bundled_corpus()):
+                return make(of, config, **options)
+            key = (make, id(of)) if lab is None else (make, lab.schema, config or lab.config)
+            if key not in _MEASURED:
+                # With what it was made of, whose id it would lose otherwise.
+                _MEASURED[key] = of, make(of, config, **options) if lab else make(of)
+            return _MEASURED[key][1]
+
+        return remembered
+
+    for name in ("run", "summarise", "funnel"):
+        monkeypatch.setattr(measuring, name, once(getattr(measuring, name)))
 
 
 @pytest.fixture
