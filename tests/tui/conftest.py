@@ -11,9 +11,10 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from retrieval_lab import configurations, pipeline
+from retrieval_lab import configurations, metrics, pipeline
 from retrieval_lab.claude_login import KEY_VARIABLES
 from retrieval_lab.database import Database
+from retrieval_lab.evals import runs
 from retrieval_lab.lab import Lab
 from retrieval_lab.paths import bundled_corpus
 from retrieval_lab.types import GoldenQuery
@@ -57,7 +58,9 @@ def _measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
             lab = of if isinstance(of, Lab) else None
             if lab is not None and (type(lab) is not Lab or lab.corpus != bundled_corpus()):
                 return make(of, config, **options)
-            key = (make, id(of)) if lab is None else (make, lab.schema, config or lab.config)
+            # A test that sets the clocks wants its own times.
+            clocks = (metrics.perf_counter, runs.datetime)
+            key = (make, id(of)) if lab is None else (make, *clocks, lab.schema, config or lab.config)
             if key not in _MEASURED:
                 # With what it was made of, whose id it would lose otherwise.
                 _MEASURED[key] = of, make(of, config, **options) if lab else make(of)
