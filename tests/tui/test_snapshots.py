@@ -32,7 +32,7 @@ from retrieval_lab.index import Progress
 from retrieval_lab.lab import Lab
 from retrieval_lab.retrievers.base import Retriever
 from retrieval_lab.retrievers.text import TextSearch
-from retrieval_lab.retrievers.vector import VectorSearch
+from retrieval_lab.retrievers.vector import VectorRetriever, VectorSearch
 from retrieval_lab.settings import HashEmbedding, NoReranker
 from retrieval_lab.trace import Trace
 from retrieval_lab_tui import cited
@@ -58,6 +58,12 @@ def app() -> Iterator[ExplorerApp]:
     explorer = ExplorerApp()
     yield explorer
     explorer.close_lab()
+
+
+@pytest.fixture(autouse=True)
+def _steady_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An HNSW graph differs from build to build, and so may the rank that a passage has through it."""
+    monkeypatch.setattr(VectorRetriever, "through_index", VectorRetriever.search)
 
 
 def keys(*pressed: str, golden: int = 0) -> Callable[[Pilot[Any]], Any]:
