@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from retrieval_lab.config import PipelineConfig
 from retrieval_lab.many_lists import EACH
 from retrieval_lab.retrievers.base import RetrieverSettings
+from retrieval_lab.retrievers.dense import IvfSearch
 from retrieval_lab.retrievers.vector import VectorSearch
 
 _TITLES = {
@@ -18,16 +19,6 @@ _TITLES = {
     "lsa": "LSA",
     "flat": "Flat",
     "ivf": "IVF",
-}
-_SCORES = {
-    "vector": "cosine",
-    "text": "ts_rank_cd",
-    "bm25": "BM25",
-    "bm25-stemmed": "BM25",
-    "tfidf": "cosine",
-    "lsa": "cosine",
-    "flat": "cosine",
-    "ivf": "cosine · IVF",
 }
 _FUSIONS = {"rrf": "RRF", "minmax": "min-max sum"}
 _RERANKER_SCORES = {"lexical": "BM25", "cross-encoder": "logit", "learned": "probability"}
@@ -61,6 +52,7 @@ def _title(retriever: RetrieverSettings) -> str:
 
 
 def _numbers(retriever: RetrieverSettings) -> str:
-    score = _SCORES.get(retriever.kind, retriever.kind)
+    if isinstance(retriever, IvfSearch):
+        return f"{retriever.score_name} · IVF"
     approximate = isinstance(retriever, VectorSearch) and retriever.scan == "hnsw"
-    return f"{score} · HNSW" if approximate else score
+    return f"{retriever.score_name} · HNSW" if approximate else retriever.score_name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 from retrieval_lab.diagnosis.displacement import ANSWERS_FROM, Above, Displacement
 from retrieval_lab.diagnosis.journey import Fused, Journey, OnList, OnTextList, OnVectorList, Reranked
@@ -14,6 +13,8 @@ from retrieval_lab.learned import FeatureScore
 from retrieval_lab.many_lists import EACH, found_in
 from retrieval_lab.mmr import Pick
 from retrieval_lab.rerankers import TermScore, sigmoid
+from retrieval_lab.retrievers.base import RetrieverSettings
+from retrieval_lab.retrievers.registry import RETRIEVERS
 from retrieval_lab.settings import ModelReranker
 from retrieval_lab.similar import THRESHOLD
 from retrieval_lab.text import printable
@@ -99,21 +100,10 @@ def _stages(journey: Journey) -> Iterator[str]:
     yield _stage("final", journey.final_rank, "in the prompt" if journey.in_prompt else outside)
 
 
-_SCORES: Final = {
-    "vector": "cosine",
-    "text": "ts_rank_cd",
-    "bm25": "BM25",
-    "bm25-stemmed": "BM25",
-    "tfidf": "cosine",
-    "lsa": "cosine",
-    "flat": "cosine",
-    "ivf": "cosine",
-}
-
-
 def _list(one: OnList) -> Iterator[str]:
     if one.score is not None:
-        yield f"{_SCORES.get(one.kind, 'score')} {one.score:.4f}"
+        kind = RETRIEVERS.get(one.kind, RetrieverSettings)  # a journey from a file may have others
+        yield f"{kind.score_name} {one.score:.4f}"
     if one.reason:
         yield one.reason
     elif one.listed is None:

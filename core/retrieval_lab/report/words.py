@@ -22,11 +22,6 @@ def estimate_text(estimate: Estimate | None) -> str:
     return f"{estimate.value:.3f} ({estimate.interval.low:.3f}–{estimate.interval.high:.3f})"
 
 
-def mean_text(estimate: Estimate | None) -> str:
-    """The mean alone; a dash for none."""
-    return DASH if estimate is None else f"{estimate.value:.3f}"
-
-
 def between(interval: Interval | None) -> str:
     """`-0.020 to +0.081`: both ends of the interval of a difference; a dash for none."""
     return DASH if interval is None else f"{signed(interval.low)} to {signed(interval.high)}"

@@ -127,6 +127,8 @@ class RetrieverSettings(ABC):
     """
 
     kind: ClassVar[str]
+    score_name: ClassVar[str] = "score"
+    """What the numbers of its list are."""
     by_vectors: ClassVar[bool] = False
     """Whether it finds chunks by their embeddings."""
 

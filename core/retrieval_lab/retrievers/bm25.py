@@ -40,6 +40,7 @@ class Bm25Search(_Bm25Settings):
     """Chunks by BM25 over the whole corpus (`ragindex.BM25`)."""
 
     kind: ClassVar[str] = "bm25"
+    score_name: ClassVar[str] = "BM25"
 
     name: str = "bm25"
 
@@ -87,6 +88,7 @@ class StemmedBm25Search(_Bm25Settings):
     """Chunks by BM25 over the stems of their English words without stop words (module `stems`)."""
 
     kind: ClassVar[str] = "bm25-stemmed"
+    score_name: ClassVar[str] = "BM25"
 
     name: str = "bm25-stemmed"
     k1: float = STEMMED_K1

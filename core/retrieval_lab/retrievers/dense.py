@@ -26,6 +26,7 @@ class FlatSearch(InMemorySettings):
     """Chunks by cosine similarity, the query against every vector in memory."""
 
     kind: ClassVar[str] = "flat"
+    score_name: ClassVar[str] = "cosine"
     by_vectors: ClassVar[bool] = True
     embeds: ClassVar[bool] = True
 
@@ -77,6 +78,7 @@ class IvfSearch(InMemorySettings):
     """Chunks by cosine similarity in the `nprobe` of `nlist` lists whose centroids are nearest (`ragindex.IVF`)."""
 
     kind: ClassVar[str] = "ivf"
+    score_name: ClassVar[str] = "cosine"
     by_vectors: ClassVar[bool] = True
     embeds: ClassVar[bool] = True
 

@@ -25,6 +25,7 @@ class TextSearch(RetrieverSettings):
     """
 
     kind: ClassVar[str] = "text"
+    score_name: ClassVar[str] = "ts_rank_cd"
 
     name: str = "text"
     operators: bool = True

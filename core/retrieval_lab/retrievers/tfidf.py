@@ -173,6 +173,7 @@ class TfIdfSearch(InMemorySettings):
     """Chunks by the cosine of TF-IDF vectors (`TfIdf`)."""
 
     kind: ClassVar[str] = "tfidf"
+    score_name: ClassVar[str] = "cosine"
 
     name: str = "tfidf"
     sublinear: bool = True
@@ -217,6 +218,7 @@ class LsaSearch(InMemorySettings):
     """Chunks by the cosine of LSA vectors of so many dimensions (`Lsa`)."""
 
     kind: ClassVar[str] = "lsa"
+    score_name: ClassVar[str] = "cosine"
 
     name: str = "lsa"
     dims: int = LSA_DIMS

@@ -18,6 +18,7 @@ class VectorSearch(RetrieverSettings):
     """Chunks by cosine similarity to the query; `scan` is `exact` or `hnsw`."""
 
     kind: ClassVar[str] = "vector"
+    score_name: ClassVar[str] = "cosine"
     by_vectors: ClassVar[bool] = True
 
     name: str = "vector"
